@@ -21,6 +21,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.value import Secret, reveal_text
 
 _MAX_CHAIN: Final = 8  # endpoints that forward to each other; the platform's limit is not documented
+_MAX_FORWARDS: Final = 60  # actions that are followed for one entry point
 PARTS: Final = {
     "api": "the management API",
     "dashboard": "the dashboard",
@@ -85,6 +86,7 @@ class Account:
         self.resources: dict[str, Resource] = {}
         self.doors: dict[Door, dict[str, list[Resource]]] = defaultdict(lambda: defaultdict(list))
         self.routes: dict[str, list[Resource]] = defaultdict(list)
+        self._by_match: dict[str, dict[tuple[str, bool], Resource]] = {}
         self.rules: dict[str, list[Resource]] = defaultdict(list)
         self.restrictions: dict[str, Resource] = {}
         self.openers: dict[str, Resource] = {}
@@ -145,14 +147,16 @@ class Account:
 
     def find_route(self, edge: Resource, path: str) -> Resource | None:
         """The route of an edge with the longest match; an exact one before a prefix."""
-        best: tuple[int, bool] = (-1, False)
-        found = None
-        for route in self.routes.get(edge.key, ()):
-            match = str(route.fields.get("match") or "")
-            is_prefix = route.fields.get("match_type") == "path_prefix"
-            if (path.startswith(match) if is_prefix else path == match) and (len(match), not is_prefix) > best:
-                best, found = (len(match), not is_prefix), route
-        return found
+        if edge.key not in self._by_match:
+            self._by_match[edge.key] = {
+                (str(route.fields.get("match") or ""), route.fields.get("match_type") == "path_prefix"): route
+                for route in self.routes.get(edge.key, ())
+            }
+        by_match = self._by_match[edge.key]
+        if (exact := by_match.get((path, False))) is not None:
+            return exact
+        prefixes = (by_match.get((path[:length], True)) for length in range(len(path), -1, -1))
+        return next((route for route in prefixes if route is not None), None)
 
     def has_way_in(self, region: Region) -> bool:
         """Whether something serves the host of a region: an upstream, or a policy that may answer or forward."""
@@ -188,7 +192,7 @@ class Account:
         program = compiler.guard(region.door.scheme, PASS)
         return EntryPoint(region, tuple(compiler.words), frozenset(compiler.uses), program)
 
-    def enter(self, region: Region, paths: Iterable[str] = ()) -> EntryPoint:
+    def enter(self, region: Region, paths: Set[str] = frozenset()) -> EntryPoint:
         """Who gets through in a region. `paths`: those that both states mention."""
         pass_through = _Compiler(self)
         program = pass_through.compile(region, region.example_path(paths) if region.path or region.below else "")
@@ -233,6 +237,7 @@ class _Compiler:
         self.words: list[object] = []
         self.uses: set[str] = set()
         self._chain: list[str] = []
+        self._forwards = 0
 
     def say(self, text: object) -> None:
         """Notes a gate, in words."""
@@ -446,8 +451,10 @@ class _Compiler:
             return self.builder.branch(Claim("forwards to an endpoint that lets it through", url, is_open=True), PASS)
         if url in self._chain:
             return REFUSE
-        if len(self._chain) >= _MAX_CHAIN:
-            what = Claim(f"more than {_MAX_CHAIN} endpoints forward to each other", is_open=True)
+        self._forwards += 1
+        if len(self._chain) >= _MAX_CHAIN or self._forwards > _MAX_FORWARDS:
+            self.say("unknown: too many endpoints forward to each other")
+            what = Claim("more endpoints forward to each other than are followed", is_open=True)
             return self.builder.branch(what, PASS)
         for door, host in _split(url, (binding,)):
             hosts = self.account.doors.get(door, {})

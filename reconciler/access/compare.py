@@ -7,7 +7,7 @@ for change in compare(before, after): print(change.verdict, change.region, chang
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -95,7 +95,7 @@ def _regions(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoi
     yield from _openers(before, after)
 
 
-def _enter(account: Account, region: Region, paths: Iterable[str]) -> EntryPoint | None:
+def _enter(account: Account, region: Region, paths: Set[str]) -> EntryPoint | None:
     return account.enter(region, paths) if account.has_way_in(region) else None
 
 

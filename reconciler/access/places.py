@@ -56,14 +56,13 @@ class Region(Struct, frozen=True, order=True, cache_hash=True):
         labels = ("any", *(f"any{number}" for number in range(1, 1000)))
         return next(host for label in labels if (host := f"{label}{self.host[1:]}") not in declared)
 
-    def example_path(self, mentioned: Iterable[str]) -> str:
+    def example_path(self, mentioned: Container[str]) -> str:
         """A path of the region: one that no longer mentioned path covers."""
         if not self.below:
             return self.path
-        longer = [text for text in mentioned if text.startswith(self.path) and len(text) > len(self.path)]
         for tail in _tails(self.path):
             path = self.path + tail
-            if not any(path.startswith(text) for text in longer):
+            if not any(path[:length] in mentioned for length in range(len(self.path) + 1, len(path) + 1)):
                 return path
         raise AssertionError("unreachable: more tails than mentioned paths")
 

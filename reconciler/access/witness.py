@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Set
 
 from reconciler.access.conditions import Certificate, Claim, Condition, Login, Token
 from reconciler.access.places import Region
@@ -13,7 +13,7 @@ TOO_LARGE = "the rules have too many conditions to compare"
 
 
 def describe_request(
-    region: Region, paths: Iterable[str], declared: Container[str], found: Found, *programs: Program
+    region: Region, paths: Set[str], declared: Container[str], found: Found, *programs: Program
 ) -> str:
     """One request of the region: "`GET https://shop.example.com/admin/x` from 192.0.2.1, not signed in".
 
@@ -28,14 +28,14 @@ def describe_request(
     return ", ".join([f"{where} from {request.source}", *_properties(request, *programs)])
 
 
-def _describe_place(region: Region, paths: Iterable[str], declared: Container[str], request: Request) -> str:
+def _describe_place(region: Region, paths: Set[str], declared: Container[str], request: Request) -> str:
     door = region.door
     if door.binding == "account":
         return region.host
     here = Region(door, region.example_host(declared))
     if door.scheme not in ("http", "https"):
         return f"`{here.origin}`"
-    path = region.example_path(paths) if {*paths} else ""
+    path = region.example_path(paths) if paths else ""
     return f"`{'GET' if request.method == 'GET' else 'OPTIONS'} {here.origin}{path or '/'}`"
 
 

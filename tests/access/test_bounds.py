@@ -1,0 +1,103 @@
+"""Hostile accounts: the analysis ends after bounded work, and says what it did not follow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.access.live import compare_accounts
+
+Objects = dict[str, list[dict[str, Any]]]
+BACKEND = {"enabled": True, "backend": {"id": "bkdtg_1"}}
+BACKENDS = [{"id": "bkdtg_1", "labels": {"a": "b"}}]
+
+
+def make_endpoint(number: int, url: str, *rules: dict[str, Any]) -> dict[str, Any]:
+    binding = "internal" if ".internal" in url else "public"
+    policy = json.dumps({"on_http_request": list(rules)})
+    return {"id": f"ep_{number}", "url": url, "bindings": [binding], "traffic_policy": policy}
+
+
+def forward(*numbers: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "expressions": [f"req.method == 'M{number}'"],
+            "actions": [{"type": "forward-internal", "config": {"url": f"https://e{number}.internal"}}],
+        }
+        for number in numbers
+    ]
+
+
+ANSWER = {"actions": [{"type": "custom-response"}]}
+
+
+def grow_policy(number: int) -> Objects:
+    """An edge behind a policy of 10,000 rules."""
+    rules = [
+        {"id": f"ipr_{index}", "ip_policy": {"id": "ipp_1"}, "cidr": f"10.{index // 250}.{index % 250}.0/24"}
+        | {"action": "deny" if index % 7 == 0 and index < number else "allow"}
+        for index in range(10_000)
+    ]
+    restriction = {"enabled": True, "ip_policies": [{"id": "ipp_1"}]}
+    edge = {"id": "edgtls_1", "hostports": ["a.example.com:443"], "backend": BACKEND, "ip_restriction": restriction}
+    return {
+        "IPPolicy": [{"id": "ipp_1"}],
+        "IPPolicyRule": rules,
+        "TLSEdge": [edge],
+        "TunnelGroupBackend": BACKENDS,
+    }
+
+
+def grow_routes(number: int) -> Objects:
+    """An edge with 5,000 routes."""
+    routes = [
+        {"id": f"edghtsrt_{index}", "edge_id": "edghts_1", "match_type": "path_prefix", "match": f"/{index}"}
+        | ({"backend": BACKEND} if index < number else {})
+        for index in range(5_000)
+    ]
+    edge = {"id": "edghts_1", "hostports": ["a.example.com:443"]}
+    return {"HTTPSEdge": [edge], "HTTPSEdgeRoute": routes, "TunnelGroupBackend": BACKENDS}
+
+
+def grow_expressions(number: int) -> Objects:
+    """An endpoint with thousands of expressions."""
+    rules = [
+        {"expressions": [f"req.url.path == '/{index}'"], "actions": [{"type": "deny"}]}
+        for index in range(3_000 + number)
+    ]
+    return {"CloudEndpoint": [make_endpoint(1, "https://a.example.com", *rules, ANSWER)]}
+
+
+def grow_forwards(number: int) -> Objects:
+    """Endpoints that forward to all others: there are more ways through them than can be followed."""
+    numbers = range(2, 42)
+    inner = [make_endpoint(index, f"https://e{index}.internal", *forward(*numbers)) for index in numbers]
+    return {"CloudEndpoint": [make_endpoint(1, "https://a.example.com", *forward(*numbers)[:number]), *inner]}
+
+
+def grow_circle(number: int) -> Objects:
+    """Endpoints that forward in a circle."""
+    inner = [make_endpoint(index, f"https://e{index}.internal", *forward(index % 5 + 2)) for index in range(2, 7)]
+    return {"CloudEndpoint": [make_endpoint(1, "https://a.example.com", *forward(2, 3)[:number]), *inner]}
+
+
+@pytest.mark.parametrize(
+    ("grow", "few", "many", "verdict", "is_certain"),
+    [
+        (grow_policy, 10_000, 5_000, "widens", True),
+        (grow_routes, 4_999, 5_000, "widens", True),
+        (grow_expressions, 1, 0, "widens", False),
+        (grow_forwards, 1, 40, "widens", False),
+        (grow_circle, 1, 2, "", True),
+    ],
+)
+def test_hostile_accounts_are_compared_within_bounds(
+    grow: Callable[[int], Objects], few: int, many: int, verdict: str, is_certain: bool
+) -> None:
+    found = compare_accounts(grow(few), grow(many))
+    assert [(str(change.verdict), change.is_certain) for change in found] == (
+        [(verdict, is_certain)] if verdict else []
+    )
