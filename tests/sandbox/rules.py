@@ -279,6 +279,12 @@ def _cycle(account: Account) -> httpx.Response:
     return account.sandbox.request("PATCH", f"/backends/failover/{inner}", {"backends": [outer]})
 
 
+def _cycle_of_weighted(account: Account) -> httpx.Response:
+    inner = account.make("/backends/weighted")
+    outer = account.make("/backends/failover", backends=[inner["id"]])
+    return account.sandbox.request("PATCH", f"/backends/weighted/{inner['id']}", {"backends": {outer["id"]: 1}})
+
+
 def _same_route(account: Account) -> httpx.Response:
     path = account.place("/edges/https/{id}") + "/routes"
     account.sandbox.post(path, {"match_type": "path_prefix", "match": "/"})
@@ -675,6 +681,7 @@ ROWS = [
     ),
     Row("STATUS_CODE", 400, "6517", create("/backends/http_response", status_code=42)),
     Row("FAILOVER_CYCLE", 400, "", _cycle),
+    Row("WEIGHTED_CYCLE", 400, "", _cycle_of_weighted),
     Row(
         "FAILOVER_NESTED",
         400,

@@ -35,12 +35,6 @@ def _application(account: Account, **application: object) -> httpx.Response:
     return account.sandbox.request("PUT", f"{account.place(ROUTE)}/oauth", provider)
 
 
-def _cycle_of_weighted(account: Account) -> httpx.Response:
-    inner = account.make("/backends/weighted")
-    outer = account.make("/backends/failover", backends=[inner["id"]])
-    return account.sandbox.request("PATCH", f"/backends/weighted/{inner['id']}", {"backends": {outer["id"]: 1}})
-
-
 ROWS = [
     # Backends.
     Row("STATIC_ADDRESS", 400, "6505", create("/backends/static", address="nowhere")),
@@ -57,7 +51,6 @@ ROWS = [
         "WEIGHT", 400, "6512", create("/backends/weighted", lambda a: {"backends": {a.id("/backends/static"): 10_001}})
     ),
     Row("WEIGHT", 400, "6512", create("/backends/weighted", lambda a: {"backends": {a.id("/backends/static"): -1}})),
-    Row("WEIGHTED_CYCLE", 400, "6524", _cycle_of_weighted),
     Row("NO_CHILD", 400, "6501", create("/backends/weighted", backends={f"bkdsc_{NOBODY}": 1})),
     Row("BACKEND_IN_USE", 400, "6502", delete_used("/backends/weighted", "backends", "/backends/tunnel_group")),
     # Modules of routes.

@@ -1,0 +1,15 @@
+"""Every action of traffic policies has an effect on access, or is known to have none."""
+
+from __future__ import annotations
+
+from reconciler.access.policies import ACTIONS, GATES, Effect
+from reconciler.languages import traffic_catalog
+
+
+def test_the_table_of_effects_has_each_action_of_the_catalog() -> None:
+    assert ACTIONS.keys() == {*traffic_catalog.actions(), *traffic_catalog.OLD_ACTIONS}
+
+
+def test_each_gate_and_each_forward_has_its_program() -> None:
+    followed = {name for name, effect in ACTIONS.items() if effect in (Effect.GATE, Effect.FORWARDS)}
+    assert GATES.keys() == followed
