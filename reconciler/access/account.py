@@ -295,7 +295,7 @@ class _Compiler:
     ) -> Program:
         """The program of a pattern instead of those of less specific ones, as far as that is documented."""
         chosen = mine
-        if others is not REFUSE and any(_role(resource).from_agent for resource in resources):
+        if others is not REFUSE and all(_role(resource).from_agent for resource in resources):  # all may be offline
             chosen = self.builder.either(mine, others)
         rest = [resource for name in less_specific for resource in hosts[name]]
         if rest and any(_is_edge(one) != _is_edge(other) for one in resources for other in rest):

@@ -17,7 +17,7 @@ from reconciler.access.account import PARTS, Account, EntryPoint, Resource
 from reconciler.access.conditions import Certificate, Claim, Login, Method, Token
 from reconciler.access.places import Door, Region, cut_paths
 from reconciler.access.programs import PASS, REFUSE, Branch, Builder, Program, conditions_of
-from reconciler.access.search import Found, find_gained, passes_any
+from reconciler.access.search import Found, Request, find_gained, passes_any
 from reconciler.access.witness import TOO_LARGE, describe_request
 from reconciler.model.access import read_list
 from reconciler.model.access_change import Verdict
@@ -30,6 +30,7 @@ class Difference(Struct, frozen=True):
     witness         a request that shows the difference, in words; empty if there is none to show
     is_certain      the witness holds whatever the facts are that are not known
     depends_on      if it is not certain: these facts
+    example         the properties of the witness; None if there is none to show
     """
 
     region: Region
@@ -39,6 +40,7 @@ class Difference(Struct, frozen=True):
     witness: str
     is_certain: bool
     depends_on: tuple[str, ...] = ()
+    example: Request | None = None
 
     @property
     def uses(self) -> frozenset[str]:
@@ -186,7 +188,8 @@ class _Judge:
         programs = _program(judged.before), _program(judged.after)
         witness = describe_request(region, paths, declared, found, *programs)
         depends_on = () if found.is_certain else tuple(_list_open(found, *programs))
-        return Difference(region, judged.verdict, judged.before, judged.after, witness, found.is_certain, depends_on)
+        sides = judged.before, judged.after
+        return Difference(region, judged.verdict, *sides, witness, found.is_certain, depends_on, found.request)
 
 
 def _judge_loss(after: EntryPoint | None) -> Verdict:

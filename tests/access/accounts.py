@@ -326,11 +326,14 @@ def draw_internal_agent(r: Random, exact: bool) -> Spec:
 
 
 def draw_kubernetes(r: Random, exact: bool) -> Spec:
+    if exact:  # whether a restriction of endpoints applies to it is not documented
+        return None
     return draw_endpoint(r, exact, is_cloud=True, url="http://shop.default") if flip(r, 0.2) else None
 
 
 def draw_tunnel(r: Random, exact: bool) -> Spec:
-    return {"url": draw_url(r, exact)} if flip(r, 0.2) else None
+    # the agent's default: https only
+    return {"url": draw_url(r, exact).replace("http://", "https://")} if flip(r, 0.2) else None
 
 
 def draw_credential(r: Random, exact: bool) -> Spec:
