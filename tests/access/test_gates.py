@@ -14,7 +14,7 @@ from reconciler.model.change import Risk
 from reconciler.planning.redaction import redact_snapshot
 from reconciler.rendering.plan.text import render_text
 from reconciler.rendering.wire.plan_json import write_plan
-from tests.planning.builders import KINDS, declare, live, make_plan, manifest, record, snapshot
+from tests.harness.builders import KINDS, declare, live, make_plan, manifest, record, snapshot
 
 TEXT = "canary-of-a-policy"
 

@@ -27,8 +27,8 @@ from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings.config import load_config
 from reconciler.store.errors import Unreleased
 from reconciler.store.store import open_store
-from tests.planning import builders
-from tests.planning.builders import change_of
+from tests.harness import builders
+from tests.harness.builders import change_of
 
 FIRST = Path(__file__).parent / "first_records"
 ACCOUNT: dict[str, dict[str, list[dict[str, Json]]]] = json.loads((FIRST / "account.json").read_text())

@@ -12,9 +12,9 @@ from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Secret
 from reconciler.rendering.wire import plan_json
+from tests.harness.builders import at
 from tests.harness.platform import Sandbox
 from tests.harness.project import Project, policies, resource
-from tests.planning.builders import at
 
 CREDENTIAL = {
     "kind": "TunnelCredential",

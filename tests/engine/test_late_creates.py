@@ -22,9 +22,9 @@ from reconciler.model.manifest import Declaration
 from reconciler.model.plan import Call, Plan
 from reconciler.model.value import Json
 from reconciler.planning.planner import plan
+from tests.harness.builders import KINDS, LENIENT, declare, errors, manifest, requests
 from tests.harness.engine import Crash, EngineHarness, Fault, MemoryPlatform, VirtualClock
 from tests.harness.tiers import only_if
-from tests.planning.builders import KINDS, LENIENT, declare, errors, manifest, requests
 
 EDGE = declare("TLSEdge/payments")
 CREDENTIAL = declare("TunnelCredential/agent")

@@ -15,7 +15,7 @@ from reconciler.planning.policies import evaluate as judge
 from reconciler.planning.policies.rule import Rule
 from reconciler.project.policies.load import load_policies
 from reconciler.project.settings.config import load_config
-from tests.planning.builders import KINDS, build_account, declare, make_plan, manifest, secret
+from tests.harness.builders import KINDS, build_account, declare, make_plan, manifest, secret
 
 EXAMPLE = Path(__file__).parents[2] / "examples/policies"
 THURSDAY, FRIDAY = (datetime(2026, 11, day, 23, 59, tzinfo=UTC).timestamp() for day in (19, 20))

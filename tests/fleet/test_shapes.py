@@ -20,7 +20,7 @@ from reconciler.model.value import Hidden, Ref, Template
 from reconciler.planning.judging.rules import Rules
 from reconciler.planning.judging.strictness import SETTINGS, is_demand
 from reconciler.planning.policies.rule import LANGUAGE, Rule
-from tests.planning.builders import declare, manifest
+from tests.harness.builders import declare, manifest
 
 WORDS = st.text("abcdefgh0123456789", min_size=3, max_size=8)
 

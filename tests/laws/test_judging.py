@@ -33,8 +33,8 @@ from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 from reconciler.project.documents.manifest_document import ManifestDocument
 from reconciler.project.policies.load import PolicyDocument
 from reconciler.project.settings.project_file import ProjectFile
+from tests.harness.builders import declare, live, manifest, record, snapshot
 from tests.harness.tiers import examples
-from tests.planning.builders import declare, live, manifest, record, snapshot
 
 KINDS = kinds.every()
 HERE = Position("policies/a.yaml", 1, 1)

@@ -25,8 +25,8 @@ from reconciler.operations.applying import plan_rules
 from reconciler.planning.planner import PlanOptions, plan
 from reconciler.project.documents import validation
 from tests.harness.tiers import examples
+from tests.harness.world import RandomAccount, dump, order_last_first
 from tests.laws.manifests import manifests, rename_some
-from tests.laws.world import RandomAccount, dump, order_last_first
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 

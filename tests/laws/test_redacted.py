@@ -21,13 +21,13 @@ from reconciler.planning.redaction import redact_snapshot, seal
 from reconciler.project import snapshots
 from reconciler.rendering.wire import plan_json
 from reconciler.rendering.wire.snapshot_json import SnapshotFile
+from tests.harness.builders import build_account, declare, manifest, ref
 from tests.harness.platform import KEY, Sandbox
 from tests.harness.tiers import examples
+from tests.harness.world import RandomAccount
 from tests.laws.accounts import SECRET as FILLED
 from tests.laws.accounts import Filled
 from tests.laws.manifests import manifests
-from tests.laws.world import RandomAccount
-from tests.planning.builders import build_account, declare, manifest, ref
 
 ACCOUNTS = 15
 KINDS = kinds.every()

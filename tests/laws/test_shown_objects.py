@@ -28,7 +28,7 @@ from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.plan.sarif import render_sarif
 from reconciler.rendering.plan.text import render_text
 from reconciler.rendering.wire.plan_json import write_plan
-from tests.planning.builders import KINDS, LENIENT, declare, live, make_plan, manifest, record, secret, snapshot
+from tests.harness.builders import KINDS, LENIENT, declare, live, make_plan, manifest, record, secret, snapshot
 from tests.planning.test_odd_bodies import key_of, plain_value, spec_of
 
 CANARY = "canary-4711-abcdefgh"

@@ -23,7 +23,7 @@ from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
 from reconciler.model.value import Secret, reveal
 from reconciler.planning.comparing.canonical_fields import body_value
 from reconciler.project.manifests.checks.metadata import check_metadata
-from tests.planning import builders
+from tests.harness import builders
 
 STACK = "s" * 63  # the longest name
 NAME = "n" * 100

@@ -14,8 +14,8 @@ from reconciler.model.plan import Plan
 from reconciler.operations.reporting import Note, OperationEvent, Planned
 from reconciler.operations.results import ApplyResult
 from reconciler.testing import Sandbox
+from tests.harness.builders import at
 from tests.harness.workspaces import bot, domain, open_on, policy, write_project
-from tests.planning.builders import at
 
 
 @pytest.fixture

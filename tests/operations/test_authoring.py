@@ -35,8 +35,8 @@ from reconciler.operations.reporting import Note, OperationEvent
 from reconciler.project import files
 from reconciler.project.settings.config import Config
 from reconciler.testing import Sandbox
+from tests.harness.builders import at
 from tests.harness.workspaces import Document, domain, open_on, policy, write_project
-from tests.planning.builders import at
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from reconciler.model.plan import Approval, Call, Plan, Verb
 from reconciler.model.problem import Problem
 from reconciler.operations.applying.duplicates import cleanup_plan
 from reconciler.operations.reporting import Note
-from tests.planning.builders import at, declare, live, make_plan, record, ref, requests, snapshot
+from tests.harness.builders import at, declare, live, make_plan, record, ref, requests, snapshot
 
 POLICIES = [declare(f"IPPolicy/{name}", {"description": name}) for name in ("a", "b")]
 EDGE = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/a")]}})

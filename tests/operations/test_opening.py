@@ -25,8 +25,8 @@ from reconciler.project.settings.config import Config
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import MEMORY, StoreError
 from reconciler.testing import Sandbox
+from tests.harness.builders import at, live, record, snapshot
 from tests.harness.workspaces import open_on, policy, write_project
-from tests.planning.builders import at, live, record, snapshot
 
 
 @pytest.fixture

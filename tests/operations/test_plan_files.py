@@ -27,9 +27,9 @@ from reconciler.project.manifests.load import Loaded
 from reconciler.project.settings.config import Config
 from reconciler.rendering.wire import plan_json
 from reconciler.testing import Sandbox
+from tests.harness.builders import at, declare
 from tests.harness.workspaces import domain, open_on, policy, write_project
 from tests.kinds import pems
-from tests.planning.builders import at, declare
 
 SIGNED = {"RECONCILER_PLAN_KEY": "0123456789abcdef"}
 CREDENTIAL = at("TunnelCredential/agent")

@@ -15,7 +15,7 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Approval, Call, Observed, OwnerDraft, Plan, Verb
 from reconciler.model.value import Ref, Secret, Template
 from reconciler.operations.applying import plan_rules
-from tests.planning.builders import at
+from tests.harness.builders import at
 
 POLICY, DOMAIN, BOT, ROUTE = (
     at(text) for text in ("IPPolicy/a", "ReservedDomain/web", "BotUser/b", "HTTPSEdgeRoute/r")

@@ -14,7 +14,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
 from reconciler.operations.policy_checks import Rules, check_manifest, load_rules, with_policy_findings
 from reconciler.project.settings.config import load_config
-from tests.planning.builders import at, declare, manifest
+from tests.harness.builders import at, declare, manifest
 
 ABOUT_RESOURCES = {"policy": "p", "message": "no", "check": "resource.spec.description != 'x'"}
 ABOUT_CHANGES = {

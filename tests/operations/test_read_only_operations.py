@@ -25,8 +25,8 @@ from reconciler.operations.reporting import Note, OperationEvent, ReadRetried
 from reconciler.operations.sinks import RoutedSinks
 from reconciler.operations.validate import validate_environment
 from reconciler.testing import Sandbox
+from tests.harness.builders import at, live, manifest, record, snapshot
 from tests.harness.workspaces import Document, bot, domain, open_on, policy, write_project
-from tests.planning.builders import at, live, manifest, record, snapshot
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from reconciler.operations.authoring.rename_resource import RenamedProject
 from reconciler.operations.errors import UnusableRename
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.project import files
-from tests.planning.builders import at
+from tests.harness.builders import at
 
 OFFICE = "kind: IPPolicy\nname: office\nspec: {description: Office}\n"
 EDGE = """\

@@ -14,7 +14,7 @@ from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.problem import Problem, Severity
 from reconciler.operations.reporting import CallsBegan, Note, OperationEvent, Planned
 from reconciler.operations.results import ApplyResult, DriftResult, Status, ValidationResult
-from tests.planning.builders import at, snapshot
+from tests.harness.builders import at, snapshot
 
 CALLS = tuple(Call(name, at(f"IPPolicy/{name}"), Verb.CREATE, "/ip_policies") for name in "ab")
 PLAN = Plan("prod", calls=CALLS)

@@ -17,8 +17,8 @@ from reconciler.operations.project_openers import open_with_plan
 from reconciler.operations.reporting import CallsEnded, Note, OperationEvent
 from reconciler.operations.workspace import Workspace
 from reconciler.testing import Sandbox
+from tests.harness.builders import at
 from tests.harness.workspaces import Document, open_on, write_project
-from tests.planning.builders import at
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from reconciler.operations.errors import NothingSelected, OperationError
 from reconciler.operations.reporting import Note, OperationEvent, ignore_event
 from reconciler.operations.selection import check_selection, resources_to_replace
 from reconciler.planning.deciding.options import PlanOptions
-from tests.planning.builders import at, declare, live, manifest, record, snapshot
+from tests.harness.builders import at, declare, live, manifest, record, snapshot
 
 OFFICE = manifest(declare("IPPolicy/office"), declare("IPPolicy/lan"), declare("BotUser/gone", ensure=Ensure.ABSENT))
 

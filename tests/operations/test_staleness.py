@@ -20,8 +20,8 @@ from reconciler.operations.applying.plan_files import PlanFile
 from reconciler.project.manifests.load import Loaded
 from reconciler.project.settings.config import Config
 from reconciler.rendering.wire import plan_json
+from tests.harness.builders import LENIENT, at, declare, live, make_plan, record, ref, snapshot
 from tests.harness.steps import count_steps
-from tests.planning.builders import LENIENT, at, declare, live, make_plan, record, ref, snapshot
 
 
 @pytest.mark.parametrize("description", ["", "changed as well"])

@@ -17,8 +17,8 @@ from reconciler.model.manifest import Manifest
 from reconciler.planning import planner
 from reconciler.planning.planner import PlanOptions
 from tests.harness.tiers import examples
+from tests.harness.world import RandomAccount
 from tests.laws.manifests import manifests
-from tests.laws.world import RandomAccount
 
 KINDS = kinds.every()
 SCOPES = ("*", *(kind.name for kind in KINDS))

@@ -11,7 +11,7 @@ from reconciler.model.manifest import Declaration, Lifecycle
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import at, declare, errors, live, make_plan, record, ref, requests, snapshot
+from tests.harness.builders import at, declare, errors, live, make_plan, record, ref, requests, snapshot
 
 POLICY = live("IPPolicy", "ipp_1", owner=record("IPPolicy/office", {}))
 RULE = {"ip_policy": {"id": "ipp_1"}, "cidr": "0.0.0.0/0", "action": "allow"}

@@ -12,7 +12,7 @@ from reconciler.model.value import Hidden, JsonTemplate, Template
 from reconciler.planning.comparing.compare import Difference
 from reconciler.planning.deciding.approval_items import describe_all, describe_item, describe_part
 from reconciler.planning.deciding.decision import Decision
-from tests.planning.builders import KINDS, at, live, ref, secret
+from tests.harness.builders import KINDS, at, live, ref, secret
 
 KIND = next(kind for kind in KINDS if kind.name == "ReservedDomain")
 

@@ -13,7 +13,7 @@ from reconciler.model.plan import Approval, ApprovalItem, Base, Plan
 from reconciler.planning.attribution import attribute
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.outline import build_outline
-from tests.planning.builders import at
+from tests.harness.builders import at
 
 BASE = Base("main", "c0ffee")
 

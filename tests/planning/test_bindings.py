@@ -13,7 +13,7 @@ from reconciler.model.canonical import canonical_spec, collect_applied, digests
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import at, declare, live, make_plan, record, snapshot
+from tests.harness.builders import at, declare, live, make_plan, record, snapshot
 
 BOT = live("BotUser", "bot_1", {"name": "b", "active": True})
 

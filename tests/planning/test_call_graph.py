@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.ordering.call_graph import find_live_edges, index_live_hosts
-from tests.planning.builders import KINDS, live, manifest, snapshot
+from tests.harness.builders import KINDS, live, manifest, snapshot
 
 
 def test_live_objects_refer_by_id_by_host_name_and_to_their_parent() -> None:

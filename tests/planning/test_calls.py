@@ -10,7 +10,7 @@ from reconciler.model.manifest import Declaration
 from reconciler.model.plan import Verb
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Template
-from tests.planning.builders import (
+from tests.harness.builders import (
     INTENT,
     LENIENT,
     build_account,

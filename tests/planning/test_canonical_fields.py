@@ -14,7 +14,7 @@ from reconciler.model.fields.field import Field
 from reconciler.model.value import JsonTemplate, Secret, Template, Value, substitute
 from reconciler.planning.comparing.canonical_fields import UNREAD, agrees, body_value, canonical_live, natural_key
 from reconciler.rendering.wire import codec
-from tests.planning.builders import (
+from tests.harness.builders import (
     KINDS,
     build_account,
     declare,

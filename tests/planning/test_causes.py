@@ -16,7 +16,7 @@ from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.causes import find_cause
 from reconciler.planning.comparing.last_applied import LastApplied
 from reconciler.planning.comparing.leaf_differences import compare_hidden_leaves
-from tests.planning.builders import (
+from tests.harness.builders import (
     LENIENT,
     declare,
     fields,

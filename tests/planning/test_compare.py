@@ -14,8 +14,7 @@ from reconciler.model.snapshot import Binding
 from reconciler.model.value import Hidden
 from reconciler.planning.planner import PlanOptions
 from reconciler.rendering.wire.plan_json import write_plan
-from tests.harness.tiers import examples
-from tests.planning.builders import (
+from tests.harness.builders import (
     LENIENT,
     actions,
     build_account,
@@ -31,6 +30,7 @@ from tests.planning.builders import (
     secret,
     snapshot,
 )
+from tests.harness.tiers import examples
 
 Spec = dict[str, Any]
 

@@ -19,8 +19,7 @@ from reconciler.planning.ordering.call_graph import CallGraph, Wait
 from reconciler.planning.ordering.creates import keep_predecessors
 from reconciler.planning.ordering.cycle_breaking import delete_first, replace_instead
 from reconciler.planning.ordering.sequence import Sequenced, sequence
-from tests.harness.tiers import examples
-from tests.planning.builders import (
+from tests.harness.builders import (
     KINDS,
     apply_to,
     at,
@@ -32,6 +31,7 @@ from tests.planning.builders import (
     record,
     snapshot,
 )
+from tests.harness.tiers import examples
 
 
 def decision(address: str, action: Action, order: Order | None = None, **more: Any) -> Decision:

@@ -14,8 +14,7 @@ from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.planning.planner import PlanOptions
-from tests.laws.world import RandomAccount
-from tests.planning.builders import (
+from tests.harness.builders import (
     KINDS,
     LENIENT,
     actions,
@@ -32,6 +31,7 @@ from tests.planning.builders import (
     secret,
     snapshot,
 )
+from tests.harness.world import RandomAccount
 
 RULE = {"ip_policy_id": "ipp_1", "cidr": "10.0.0.0/8", "action": "allow"}
 LIVE_RULE = {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "allow"}

@@ -15,7 +15,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import reveal
 from reconciler.sandbox.wire import bodies
-from tests.planning.builders import KINDS, declare, live, make_plan, record, snapshot
+from tests.harness.builders import KINDS, declare, live, make_plan, record, snapshot
 
 MINIMAL: dict[Shape, Any] = {Shape.INTEGER: 1, Shape.NUMBER: 1.0, Shape.FLAG: True, Shape.LIST: [], Shape.MAP: {}}
 

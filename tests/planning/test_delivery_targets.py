@@ -17,7 +17,7 @@ from reconciler.model.snapshot import IssuedSecret, Place, Snapshot, Target
 from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import KINDS, at, declare, live, make_plan, manifest, record, snapshot
+from tests.harness.builders import KINDS, at, declare, live, make_plan, manifest, record, snapshot
 
 AGENT = at("TunnelCredential/agent")
 HERE = Place("to_file", "secrets/agent", host="laptop", checkout="a")

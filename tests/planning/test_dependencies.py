@@ -16,8 +16,8 @@ from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.value import Template
 from reconciler.planning.ordering.dependencies import HostIndex, find_cycle, find_dependencies, find_mentions, sort
+from tests.harness.builders import KINDS, at, declare, manifest, ref
 from tests.harness.tiers import examples
-from tests.planning.builders import KINDS, at, declare, manifest, ref
 
 
 def host_index(*names: str) -> HostIndex[str]:

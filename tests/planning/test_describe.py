@@ -11,7 +11,7 @@ from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.value import Value
 from reconciler.planning.importing.describe import Attachment, describe
-from tests.planning.builders import at, live, ref
+from tests.harness.builders import at, live, ref
 
 NAMES = {
     ("HTTPSEdge", "e1"): at("HTTPSEdge/e"),

@@ -10,7 +10,7 @@ from reconciler.model.change import Reason
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import OMITTED
 from reconciler.planning.drift_acceptance import Declined, Offer, find_offers
-from tests.planning.builders import (
+from tests.harness.builders import (
     KINDS,
     LENIENT,
     at,

@@ -10,7 +10,7 @@ from reconciler import kinds
 from reconciler.model.canonical import canonical_spec
 from reconciler.planning.deciding.exclusive_keys import CONFLICTS, find_exclusive_keys, find_holders
 from reconciler.planning.matching.index import LiveIndex
-from tests.planning.builders import KINDS, live, manifest, ref, snapshot
+from tests.harness.builders import KINDS, live, manifest, ref, snapshot
 
 Object = tuple[str, dict[str, Any]]
 

@@ -20,10 +20,10 @@ from reconciler.planning.deciding.fast_path import is_up_to_date
 from reconciler.planning.deciding.references import References
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex
+from tests.harness.builders import KINDS, at, declare, live, manifest, plan_on, record, ref, snapshot
 from tests.harness.tiers import examples
+from tests.harness.world import RandomAccount
 from tests.laws.manifests import manifests
-from tests.laws.world import RandomAccount
-from tests.planning.builders import KINDS, at, declare, live, manifest, plan_on, record, ref, snapshot
 
 
 def find_up_to_date(declared: Manifest, seen: Snapshot) -> Mapping[str, Live | None]:

@@ -10,7 +10,7 @@ from reconciler import kinds
 from reconciler.model.plan import Call, Forecast, Verb
 from reconciler.model.snapshot import Listing, Live, Snapshot
 from reconciler.planning.forecast import forecast
-from tests.planning.builders import at
+from tests.harness.builders import at
 
 POLICY, BOT, RULE = kinds.get("IPPolicy"), kinds.get("BotUser"), kinds.get("IPPolicyRule")
 EDGE, ROUTE = kinds.get("HTTPSEdge"), kinds.get("HTTPSEdgeRoute")

@@ -20,7 +20,7 @@ from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.guards import find_required_approvals, find_unused, is_protected
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import KINDS, at, change_of, declare, live, make_plan, manifest, record, snapshot
+from tests.harness.builders import KINDS, at, change_of, declare, live, make_plan, manifest, record, snapshot
 
 DOMAIN_SPEC = {"domain": "a.x"}
 

@@ -10,7 +10,7 @@ from reconciler import kinds
 from reconciler.model.change import ChangedBy
 from reconciler.model.value import Value
 from reconciler.planning.comparing.ignore import find_undeclared_secrets, overlay_live, prune
-from tests.planning.builders import change_of, declare, fields, live, make_plan, record, secret, snapshot
+from tests.harness.builders import change_of, declare, fields, live, make_plan, record, secret, snapshot
 
 
 def test_an_ignored_field_is_not_compared() -> None:

@@ -29,7 +29,7 @@ from reconciler.planning.importing.survey import (
     survey,
 )
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import KINDS, at, declare, live, manifest, record, ref, snapshot
+from tests.harness.builders import KINDS, at, declare, live, manifest, record, ref, snapshot
 
 POLICY = live("IPPolicy", "ipp_1", {"description": "Office", "created_at": "2030-01-01T00:00:00Z"})
 RULE = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "allow"})

@@ -14,7 +14,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.planning.known_drift import ignore_known
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import declare, live, make_plan, record, snapshot
+from tests.harness.builders import declare, live, make_plan, record, snapshot
 
 TODAY = "2026-06-15"
 WAS = {"description": "was", "hostports": ["a.x:443"], "traffic_policy": {"value": "{}"}}

@@ -11,7 +11,7 @@ from reconciler import kinds
 from reconciler.model import owner_record
 from reconciler.model.canonical import canonical_spec, digests
 from reconciler.planning.comparing.last_applied import ABSENT, SERVER_CHOICE, LastApplied, is_record_current
-from tests.planning.builders import (
+from tests.harness.builders import (
     find_leaf,
     last_applied,
     ref,

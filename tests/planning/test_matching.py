@@ -23,7 +23,7 @@ from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.planning import planner
 from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import (
+from tests.harness.builders import (
     KINDS,
     LENIENT,
     actions,

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Severity
-from tests.planning.builders import declare, live, make_plan, record, ref, snapshot
+from tests.harness.builders import declare, live, make_plan, record, ref, snapshot
 
 RULE = {"ip_policy_id": "ipp_2", "cidr": "10.0.0.0/8", "action": "allow"}
 

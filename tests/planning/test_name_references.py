@@ -12,7 +12,7 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Value
 from reconciler.planning.comparing.name_references import resolve_names
-from tests.planning.builders import (
+from tests.harness.builders import (
     KINDS,
     LENIENT,
     actions,

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.change import Action
 from reconciler.rendering.plan.outline import build_outline
-from tests.planning.builders import change_of, declare, live, make_plan, record, snapshot
+from tests.harness.builders import change_of, declare, live, make_plan, record, snapshot
 
 RULE = {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "deny"}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler import kinds
 from reconciler.model.address import NAME
 from reconciler.planning.importing import naming
-from tests.planning.builders import live
+from tests.harness.builders import live
 
 NAMES = {("IPPolicy", "ipp_1"): "office", ("HTTPSEdge", "edghts_1"): "shop"}
 

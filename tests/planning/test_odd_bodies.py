@@ -14,8 +14,8 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Secret
 from reconciler.planning.importing.survey import survey
 from reconciler.rendering.wire.plan_json import write_plan
+from tests.harness.builders import KINDS, LENIENT, declare, make_plan, manifest, record, snapshot
 from tests.harness.tiers import examples
-from tests.planning.builders import KINDS, LENIENT, declare, make_plan, manifest, record, snapshot
 
 TEXTS = st.sampled_from(
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.planning.deciding.options import PlanOptions
-from tests.planning.builders import at
+from tests.harness.builders import at
 
 ADDRESSES = [at("TLSEdge/pay"), at("TLSEdge/shop"), at("IPPolicy/pay")]
 

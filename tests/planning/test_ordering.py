@@ -13,7 +13,7 @@ from reconciler.model.plan import Plan, Verb
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding
 from reconciler.planning.deciding.options import PlanOptions
-from tests.planning.builders import (
+from tests.harness.builders import (
     LENIENT,
     apply_to,
     at,

@@ -14,8 +14,8 @@ from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.matching.ownership import Ownership
 from reconciler.planning.matching.unclaimed import find_shared_records
+from tests.harness.builders import KINDS, declare, live, manifest, record, snapshot
 from tests.harness.tiers import examples
-from tests.planning.builders import KINDS, declare, live, manifest, record, snapshot
 
 
 def edge(id: str, name: str, replaces: str | None = None, *, intent: str = "", second: int = 0) -> Live:

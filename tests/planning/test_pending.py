@@ -19,7 +19,7 @@ from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.pending import is_pending
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import (
+from tests.harness.builders import (
     INTENT,
     KINDS,
     at,

@@ -10,7 +10,7 @@ from reconciler import kinds
 from reconciler.model.value import Hidden, Secret, Value, digest
 from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.plan_fields import hide_secrets, list_created_fields, show_fields
-from tests.planning.builders import at, declare, ref, secret
+from tests.harness.builders import at, declare, ref, secret
 
 
 def test_a_secret_in_a_plan_is_a_digest_for_its_path() -> None:

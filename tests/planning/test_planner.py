@@ -16,10 +16,7 @@ from reconciler.model.snapshot import Binding
 from reconciler.planning import planner
 from reconciler.planning.planner import PlanOptions
 from reconciler.rendering.wire.plan_json import write_plan
-from tests.harness.tiers import examples
-from tests.laws.manifests import manifests, rename_some
-from tests.laws.world import RandomAccount
-from tests.planning.builders import (
+from tests.harness.builders import (
     KINDS,
     LENIENT,
     actions,
@@ -35,6 +32,9 @@ from tests.planning.builders import (
     requests,
     snapshot,
 )
+from tests.harness.tiers import examples
+from tests.harness.world import RandomAccount
+from tests.laws.manifests import manifests, rename_some
 
 
 def target(*globs: str) -> PlanOptions:

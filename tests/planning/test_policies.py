@@ -18,7 +18,7 @@ from reconciler.model.problem import Position, Severity
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.policies import evaluate as policies
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
-from tests.planning.builders import (
+from tests.harness.builders import (
     KINDS,
     build_account,
     declare,

@@ -20,7 +20,7 @@ from reconciler.model.snapshot import Binding, Live
 from reconciler.model.value import Sealed, digest
 from reconciler.planning.redaction import redact_snapshot, seal
 from reconciler.rendering.wire import snapshot_json
-from tests.planning.builders import KINDS, STACK, at, declare, live, manifest, record, secret, snapshot
+from tests.harness.builders import KINDS, STACK, at, declare, live, manifest, record, secret, snapshot
 
 TEXT = "canary-redaction1"
 

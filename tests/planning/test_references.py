@@ -17,7 +17,7 @@ from reconciler.model.value import Template, Value
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.references import References
 from reconciler.planning.matching.references import find_live_references
-from tests.planning.builders import at, declare, live, ref, snapshot
+from tests.harness.builders import at, declare, live, ref, snapshot
 
 ADDRESS = live("ReservedAddress", "ra_1", {"addr": "1.x:1", "nested": {"inner": "deep", "none": None}, "empty": ""})
 TARGET = "ReservedAddress/a"

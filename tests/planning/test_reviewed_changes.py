@@ -11,7 +11,7 @@ from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.value import Secret
 from reconciler.planning.reviewed_changes import digest_changes, find_unreviewed
-from tests.planning.builders import declare, make_plan
+from tests.harness.builders import declare, make_plan
 
 CALL_PARTS: list[dict[str, Any]] = [
     {"verb": Verb.DELETE},

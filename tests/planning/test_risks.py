@@ -20,7 +20,7 @@ from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.risks import find_risks
 from reconciler.planning.planner import PlanOptions
 from reconciler.project.settings.project_file import Guards
-from tests.planning.builders import (
+from tests.harness.builders import (
     LENIENT,
     apply_to,
     at,

@@ -14,7 +14,7 @@ from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Live
 from reconciler.planning.deciding.rotation import read_creation_time
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import at, declare, live, make_plan, record, snapshot
+from tests.harness.builders import at, declare, live, make_plan, record, snapshot
 
 CREATED = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 DAY = 86_400

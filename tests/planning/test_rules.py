@@ -14,7 +14,7 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import (
+from tests.harness.builders import (
     INTENT,
     LENIENT,
     at,

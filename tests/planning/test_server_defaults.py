@@ -15,8 +15,8 @@ from reconciler.model.snapshot import Binding
 from reconciler.model.value import Value
 from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.server_defaults import find_reverted_defaults, keep_live_defaults, server_defaults
+from tests.harness.builders import LENIENT, declare, fields, live, make_plan, record, requests, snapshot
 from tests.harness.tiers import examples
-from tests.planning.builders import LENIENT, declare, fields, live, make_plan, record, requests, snapshot
 
 SERVER_DEFAULTS = {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}
 

@@ -11,7 +11,7 @@ from reconciler.model.snapshot import Live
 from reconciler.planning.importing.services import find_services, group_by_service, is_service
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.project.manifests import write
-from tests.planning.builders import KINDS, live, manifest, snapshot
+from tests.harness.builders import KINDS, live, manifest, snapshot
 from tests.planning.test_importing import POLICY, RULE, propose
 
 BY_NAME = {kind.name: kind for kind in KINDS}

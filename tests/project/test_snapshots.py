@@ -14,7 +14,7 @@ from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
 from reconciler.project import snapshots
 from reconciler.rendering.wire.snapshot_json import SnapshotFile
-from tests.planning.builders import live, snapshot
+from tests.harness.builders import live, snapshot
 
 TAKEN = SnapshotFile(snapshot(live("BotUser", "bot_1", {"name": "é"})), "prod", "https://api", "main", 1000.0, "c0ffee")
 

@@ -24,7 +24,7 @@ from reconciler.rendering.plan.phrases import Flavour, count_access
 from reconciler.rendering.plan.sarif import render_sarif
 from reconciler.rendering.plan.text import render_text
 from reconciler.rendering.wire.plan_json import read_plan, write_plan
-from tests.planning.builders import at
+from tests.harness.builders import at
 from tests.rendering.plans import ACCESS, REVIEWED
 
 WIDENED, UNKNOWN = ACCESS[0], ACCESS[-2]

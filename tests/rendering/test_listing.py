@@ -7,7 +7,7 @@ import pytest
 from reconciler import kinds
 from reconciler.model.snapshot import Live
 from reconciler.rendering import listing
-from tests.planning.builders import live, record
+from tests.harness.builders import live, record
 
 OWNER = "prod TLSEdge/payments-of-shop"
 

@@ -10,7 +10,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.plan import Plan
 from reconciler.rendering.notice import build_notice
-from tests.planning.builders import build_account, declare, live, make_plan, record, snapshot
+from tests.harness.builders import build_account, declare, live, make_plan, record, snapshot
 
 
 def test_a_long_notice_ends_with_the_number_of_omitted_resources() -> None:

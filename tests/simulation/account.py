@@ -15,7 +15,7 @@ from reconciler import kinds as registry
 from reconciler.model import owner_record as owners
 from reconciler.model.kind import Kind
 from reconciler.model.owner_record import Owner
-from tests.laws.world import RandomAccount
+from tests.harness.world import RandomAccount
 
 Key = tuple[str, str]  # kind and locator
 Bodies = dict[Key, dict[str, Any]]

@@ -23,7 +23,7 @@ from reconciler.model.plan import Call, Plan
 from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.planning.planner import PlanOptions, plan
 from tests.harness.engine import Crash, MemoryJournal, MemorySinks, SeededChance
-from tests.laws.world import RefusedCall
+from tests.harness.world import RefusedCall
 from tests.simulation import manifests
 from tests.simulation.account import HUMAN, Account, Key
 from tests.simulation.loop import LoopClock, VirtualLoop

@@ -19,7 +19,7 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Manifest
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json
-from tests.laws.world import RefusedCall
+from tests.harness.world import RefusedCall
 from tests.simulation.account import Account, Place, place
 
 LAG = retry.RetryPolicy().lag

@@ -27,7 +27,7 @@ from reconciler.model.value import Ref, Secret
 from reconciler.planning import planner
 from reconciler.planning.comparing.last_applied import LastApplied
 from reconciler.planning.planner import PlanOptions
-from tests.laws.world import RandomAccount, order_last_first
+from tests.harness.world import RandomAccount, order_last_first
 
 KINDS = kinds.every()
 STACK = "laws"  # as `World` has it
