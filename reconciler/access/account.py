@@ -22,6 +22,7 @@ from reconciler.model.value import Secret, reveal_text
 
 _MAX_CHAIN: Final = 8  # endpoints that forward to each other; the platform's limit is not documented
 _MAX_FORWARDS: Final = 60  # actions that are followed for one entry point
+_GATES: Final = tuple((name, gate) for name, gate in MODULES.items() if gate is not None)
 PARTS: Final = {
     "api": "the management API",
     "dashboard": "the dashboard",
@@ -120,10 +121,6 @@ class Account:
         for door, hosts in self.doors.items():
             for host in hosts:
                 yield door, host
-
-    def list_hosts(self, door: Door) -> Set[str]:
-        """The declared hosts and wildcards of a door."""
-        return self.doors[door].keys() if door in self.doors else frozenset()
 
     def list_paths(self, door: Door, host: str) -> set[str]:
         """The paths of the routes that may serve a host."""
@@ -357,11 +354,9 @@ class _Compiler:
         return self.builder.branch(what, self.builder.either(program, alone), program)
 
     def _pass_gates(self, fields: Mapping[str, Any], program: Program, only: Sequence[str] | None = None) -> Program:
-        for name, gate in MODULES.items():
+        for name, gate in _GATES:
             module = fields.get(name)
-            if gate is None or not isinstance(module, Mapping) or not is_enabled(module):
-                continue
-            if only is None or name in only:
+            if module is not None and is_enabled(module) and (only is None or name in only):
                 program = gate(module, program, self)
         return program
 

@@ -7,6 +7,7 @@ for change in compare(before, after): print(change.verdict, change.region, chang
 from __future__ import annotations
 
 import hashlib
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Set
 from fnmatch import fnmatchcase
 
@@ -184,7 +185,7 @@ class _Judge:
     def describe(self, judged: _Judged) -> Difference:
         region, found = judged.region, judged.found
         paths = self._before.list_paths(region.door, region.host) | self._after.list_paths(region.door, region.host)
-        declared = self._before.list_hosts(region.door) | self._after.list_hosts(region.door)
+        declared = ChainMap(*(account.doors.get(region.door, {}) for account in (self._before, self._after)))
         programs = _program(judged.before), _program(judged.after)
         witness = describe_request(region, paths, declared, found, *programs)
         depends_on = () if found.is_certain else tuple(_list_open(found, *programs))
