@@ -330,8 +330,8 @@ ReservedDomain.region (au | eu | ap | us | jp | in | sa)
 
 Deprecated by the platform: domains are served in all regions.
 
-- immutable: cannot be updated in place: another value replaces the object
 - input only: never returned by the platform: compared by the digest in the owner record
+- create only: sent when the object is created, and never compared: a later change has no effect
 """,
         "",
     )

@@ -58,7 +58,7 @@ def test_the_command_that_gets_a_token_is_shown_before_it_runs(on_sandbox: Proje
     ):
         assert command in on_sandbox(*words).out, words
     change = json.loads((on_sandbox.root / "plan.json").read_text(encoding="utf-8"))["changes"][0]
-    assert change["risks"] == ["runs_command", "issues_credential"]
+    assert change["risks"] == ["exposes", "runs_command", "issues_credential"]
 
 
 def test_no_credential_is_created_if_its_token_cannot_be_delivered(on_sandbox: Project, sandbox: Sandbox) -> None:

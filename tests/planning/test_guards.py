@@ -198,9 +198,9 @@ def test_deletes_of_reserved_names_and_addresses_require_approval(kind: str, bod
 
 
 def test_a_replacement_of_a_domain_requires_the_approval_of_a_delete() -> None:
-    was = {**DOMAIN_SPEC, "region": "eu"}
-    domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a", was))
-    plan = make_plan(declare("ReservedDomain/a", {**DOMAIN_SPEC, "region": "us"}), seen=snapshot(domain))
+    domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
+    replaced = PlanOptions(to_replace=frozenset({at("ReservedDomain/a")}))
+    plan = make_plan(declare("ReservedDomain/a", DOMAIN_SPEC), seen=snapshot(domain), options=replaced)
     assert list_approvals(plan) == ["--allow delete:ReservedDomain=1"]
 
 

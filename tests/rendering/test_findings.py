@@ -96,7 +96,7 @@ SARIF = object_schema(
                         )
                     ),
                     partialFingerprints={"type": "object", "additionalProperties": TEXT},
-                    properties=object_schema("code", code=TEXT),
+                    properties=object_schema("", code=TEXT, cause=TEXT),
                 )
             ),
         )
@@ -183,8 +183,11 @@ def test_a_module_that_is_removed_is_not_shown_as_if_it_were_set(flavour: Flavou
 def test_a_change_that_the_branch_does_not_cause_is_a_note() -> None:
     found = {(finding.subject, finding.rule.id, str(finding.level)) for finding in list_findings(REVIEWED)}
     assert found == {
-        ("TLSEdge", "approval", "error"),
-        ("TLSEdge/payments", "widens-access", "warning"),
+        ("*", "approval", "error"),
+        ("TLSEdge/payments", "change", "note"),
+        ("https://*.example.com", "drift-before", "note"),
+        ("https://pay.example.com", "widens-access", "warning"),
+        ("what TunnelCredential/rome may open", "pending-before", "note"),
         ("ReservedDomain/old", "pending-before", "note"),
         ("FailoverBackend/payments", "drift-before", "note"),
         ("IPPolicyRule/ipr_9", "drift-before", "note"),

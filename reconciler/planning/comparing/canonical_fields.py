@@ -92,6 +92,8 @@ def agrees(field: Field, want: Value, have: Value) -> bool:
             for sub in field.fields
             if sub.name in want and InputOnly not in sub
         )
+    if field.shape is Shape.LIST and field.item is not None and field.item.shape is Shape.OBJECT:
+        return _agree_in_order(field.item, want, have)
     if field.shape is Shape.ANY and is_known(want):
         return is_identical(want, have)
     return bool(want == have) or (field.completed is not None and want in field.forms_of(have))
@@ -135,6 +137,13 @@ def find_item(item: Field, items: Iterable[Value], part: Mapping[str, Value]) ->
         if isinstance(other, dict) and all(other.get(name) == part.get(name) for name in keys):
             return other
     return None
+
+
+def _agree_in_order(item: Field, want: Value, have: Value) -> bool:
+    if want == have:
+        return True
+    both = isinstance(want, list) and isinstance(have, list) and len(want) == len(have)
+    return both and all(agrees(item, one, other) for one, other in zip(want, have, strict=True))
 
 
 def is_identical(one: Value, other: Value) -> bool:
