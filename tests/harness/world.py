@@ -96,7 +96,9 @@ class RandomAccount:
         self.created += 1
         object_id = body[kind.key] if kind.key != "id" else f"{kind.id_prefix}{self.created:027d}"
         locator = f"{parent}/{object_id}" if parent else object_id
-        response = {"id": object_id, **dict.fromkeys(kind.read.model_fields)}
+        # A field that responses never show has no key in them either: a null would be a value.
+        hidden = {field.read_as.path.partition(".")[0] for field in kind.fields if InputOnly in field and field.read_as}
+        response = {"id": object_id, **dict.fromkeys(name for name in kind.read.model_fields if name not in hidden)}
         for field in kind.fields:
             _show(response, field, body.get(field.name, field.default))
         if kind.host and kind.host not in kind.by_name:
