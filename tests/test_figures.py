@@ -17,7 +17,7 @@ from tests.laws import test_laws
 from tests.planning import test_risks
 from tests.planning.test_pending import ROWS
 from tests.security.test_origin import EACH
-from tests.simulation.planted import BUGS
+from tests.simulation.mutants import EVERY_BUG
 
 ROOT = Path(__file__).parents[1]
 RELIABILITY, BOTH = ("docs/reliability.md",), ("docs/reliability.md", "README.md")
@@ -65,7 +65,7 @@ def count_agent_calls(client: str) -> str:
         ),
         ("drift and pending changes", lambda: f"{len(ROWS)} rows", RELIABILITY),
         ("next pages and redirects", lambda: f"{EACH:,} of each", RELIABILITY),
-        ("injected bugs", lambda: str(len(BUGS)), BOTH),
+        ("injected bugs", lambda: str(len(EVERY_BUG)), BOTH),
         ("`@ngrok/ngrok-api`", lambda: count_successes("typescript"), ("docs/sandbox.md",)),
         ("`com.ngrok:ngrok-api-java`", lambda: count_successes("java"), ("docs/sandbox.md",)),
         ("configuration version 3 |", lambda: count_agent_calls("pyngrok 3"), ("docs/sandbox.md",)),

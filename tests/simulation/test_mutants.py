@@ -8,17 +8,17 @@ import pytest
 
 from tests.harness.tiers import only_if
 from tests.simulation import mutants
-from tests.simulation.planted import BUGS, SAMPLE
+from tests.simulation.planted import SAMPLE
 
 
 @pytest.mark.parametrize("name", only_if(lambda name: name == SAMPLE[0], SAMPLE))
 def test_a_planted_bug_is_caught_by_the_simulation(name: str) -> None:
-    bug = next(bug for bug in BUGS if bug.name == name)
+    bug = next(bug for bug in mutants.EVERY_BUG if bug.name == name)
     assert mutants.verdict(bug).by == "simulation"
 
 
 def test_each_planted_bug_has_its_text_in_the_source(tmp_path: Path) -> None:
-    for bug in BUGS:
+    for bug in mutants.EVERY_BUG:
         source = mutants.ROOT / "reconciler" / bug.file
         copy = tmp_path / "reconciler" / bug.file
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -28,4 +28,4 @@ def test_each_planted_bug_has_its_text_in_the_source(tmp_path: Path) -> None:
 
 
 def test_planted_bugs_are_distinct() -> None:
-    assert len({bug.name for bug in BUGS}) == len(BUGS) >= 20
+    assert len({bug.name for bug in mutants.EVERY_BUG}) == len(mutants.EVERY_BUG) >= 20

@@ -1,0 +1,187 @@
+"""Faults that we plant in the analysis of access, as data: each makes it miss a way in, or report one that is none."""
+
+from __future__ import annotations
+
+from tests.simulation.planted import Bug
+
+ACCOUNT, COMPARE, MODULES = "access/account.py", "access/compare.py", "access/modules.py"
+NETWORKS, PLACES, POLICIES = "access/networks.py", "access/places.py", "access/policies.py"
+PROGRAMS, SEARCH = "access/programs.py", "access/search.py"
+
+
+def _fault(name: str, file: str, old: str, new: str) -> Bug:
+    return Bug(f"access: {name}", file, ((old, new),), "access")
+
+
+FAULTS: tuple[Bug, ...] = (
+    # --- addresses ----------------------------------------------------------------------------------------------------
+    _fault(
+        "deny rules count for nothing",
+        NETWORKS,
+        "parse_networks(allowed) - parse_networks(denied)",
+        "parse_networks(allowed)",
+    ),
+    _fault("a complement has the first address of a range", NETWORKS, "yield start, first - 1", "yield start, first"),
+    _fault("an intersection loses single addresses", NETWORKS, "if first <= last:", "if first < last:"),
+    _fault(
+        "allow and deny are confused",
+        ACCOUNT,
+        'rule.fields.get("action") == "allow"',
+        'rule.fields.get("action") != "allow"',
+    ),
+    # --- restrictions of the account ----------------------------------------------------------------------------------
+    _fault(
+        "endpoints are not restricted",
+        ACCOUNT,
+        'if door.binding == "public":\n            return self.guard("endpoints", program)',
+        'if door.binding == "public":\n            return program',
+    ),
+    _fault("a restriction that is not enforced counts", ACCOUNT, 'if fields.get("enforced") is True:', "if True:"),
+    _fault(
+        "parts of the account are compared backwards",
+        COMPARE,
+        "yield region, before.enter_part(region), after.enter_part(region)",
+        "yield region, after.enter_part(region), before.enter_part(region)",
+    ),
+    # --- which object serves ------------------------------------------------------------------------------------------
+    _fault("exact routes serve nothing", ACCOUNT, "by_match.get((path, False))", "by_match.get((path, None))"),
+    _fault("the shortest prefix serves", ACCOUNT, "range(len(path), -1, -1)", "range(len(path) + 1)"),
+    _fault(
+        "the least specific host serves", ACCOUNT, "reversed(list(enumerate(patterns)))", "list(enumerate(patterns))"
+    ),
+    _fault(
+        "agents are always online",
+        ACCOUNT,
+        "            chosen = self.builder.either(mine, others)\n",
+        "            chosen = mine\n",
+    ),
+    _fault(
+        "a wildcard is looked up by its own name only",
+        PLACES,
+        'rest = host.removeprefix("*.")',
+        "rest = host if host[0] != '*' else ''",
+    ),
+    _fault("exact paths are no regions", PLACES, "        if path:\n            yield path, False\n", ""),
+    _fault(
+        "what serves nothing is a way in",
+        ACCOUNT,
+        "return any(map(self._is_served, self.list_ways_in(region)))",
+        "return True",
+    ),
+    # --- what is behind -----------------------------------------------------------------------------------------------
+    _fault(
+        "a disabled backend is reached",
+        ACCOUNT,
+        "        if not is_enabled(module):\n            return REFUSE\n        return self._reach_backend",
+        "        if not is_enabled(module):\n            return PASS\n        return self._reach_backend",
+    ),
+    _fault("children of a backend are in doubt", ACCOUNT, "if not is_sure:", "if is_sure:"),
+    _fault(
+        "a circle of endpoints answers",
+        ACCOUNT,
+        "        if url in self._chain:\n            return REFUSE\n",
+        "        if url in self._chain:\n            return PASS\n",
+    ),
+    _fault(
+        "an endpoint that does not exist answers",
+        ACCOUNT,
+        "                return offline\n            self._chain",
+        "                return PASS\n            self._chain",
+    ),
+    # --- modules ------------------------------------------------------------------------------------------------------
+    _fault(
+        "gates of an edge do not hold for its routes",
+        ACCOUNT,
+        "return self._pass_gates(edge.fields, program)",
+        "return program",
+    ),
+    _fault(
+        "only address gates count",
+        ACCOUNT,
+        'only=None if ends_tls else ("ip_restriction",)',
+        'only=("ip_restriction",)',
+    ),
+    _fault(
+        "disabled modules count",
+        MODULES,
+        'isinstance(module, Mapping) and module.get("enabled") is not False',
+        "isinstance(module, Mapping)",
+    ),
+    _fault(
+        "certificates are not required",
+        MODULES,
+        'return around.admit_authorities(list(module.get("certificate_authority_ids") or ()), passed)',
+        "return passed",
+    ),
+    _fault(
+        "signatures are not required",
+        MODULES,
+        'return around.builder.branch(signature(module.get("provider")), passed)',
+        "return passed",
+    ),
+    _fault("logins let OPTIONS requests through", MODULES, 'if module.get("options_passthrough") is True:', "if True:"),
+    # --- traffic policies ---------------------------------------------------------------------------------------------
+    _fault(
+        "deny lets through",
+        POLICIES,
+        "if effect is Effect.REFUSES:\n        return REFUSE",
+        "if effect is Effect.REFUSES:\n        return passed",
+    ),
+    _fault(
+        "answers are no answers",
+        POLICIES,
+        "        if pattern is None:\n            return PASS\n",
+        "        if pattern is None:\n            return passed\n",
+    ),
+    _fault("passwords admit no one", POLICIES, "frozenset(users)", "frozenset()"),
+    _fault(
+        "rules at the connection do not count",
+        POLICIES,
+        '("on_tcp_connect",) if protocol == "http" else',
+        '() if protocol == "http" else',
+    ),
+    _fault(
+        "rules run from the last to the first",
+        POLICIES,
+        "zip(reversed(rules), reversed(contexts), strict=True)",
+        "zip(rules, contexts, strict=True)",
+    ),
+    _fault(
+        "the first expression decides",
+        POLICIES,
+        "in reversed(expressions if isinstance(expressions, list) else [expressions]):",
+        "in (expressions if isinstance(expressions, list) else [expressions])[:1]:",
+    ),
+    # --- comparing ----------------------------------------------------------------------------------------------------
+    _fault(
+        "what was closed before is not searched",
+        SEARCH,
+        "if one is other or one is PASS or other is REFUSE:",
+        "if one is other or one is PASS or other is REFUSE or one is REFUSE:",
+    ),
+    _fault(
+        "addresses outside are searched inside",
+        SEARCH,
+        "self._with(source=self.source - networks),",
+        "self._with(source=self.source & networks),",
+    ),
+    _fault(
+        "conditions hold when they do not",
+        SEARCH,
+        "ways = [(holds, node.then), (fails, node.otherwise)]",
+        "ways = [(holds, node.otherwise), (fails, node.then)]",
+    ),
+    _fault(
+        "gains and losses are confused",
+        COMPARE,
+        "(gained := self._find_gained(old, new))",
+        "(gained := self._find_gained(new, old))",
+    ),
+    _fault(
+        "a gate without addresses lets through",
+        PROGRAMS,
+        "            if not condition.networks:\n                return otherwise\n",
+        "            if not condition.networks:\n                return then\n",
+    ),
+    _fault("an unrestricted credential opens nothing", COMPARE, "(covered if rules else None,)", "(covered,)"),
+)
