@@ -58,6 +58,7 @@ CONTEXT = (
 ROUTE: Spec = {"edge_id": ref("HTTPSEdge/e"), "match_type": "path_prefix", "match": "/", **SERVED}
 MUTUAL: Spec = {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/c")]}}
 DENY = {"actions": [{"type": "deny"}], "expressions": ["conn.client_ip != '1.2.3.4'"]}
+LIMIT = {"actions": [{"type": "rate-limit", "config": {"name": "all"}}]}
 ANSWER = {"actions": [{"type": "custom-response", "config": {"status_code": 200}}]}
 LOG = {"actions": [{"type": "log", "config": {"metadata": {"a": "b"}}}]}
 DENIED: Spec = {"ip_policy_id": ref("IPPolicy/p"), "cidr": "192.168.1.0/24", "action": "deny"}
@@ -86,8 +87,8 @@ def saml(**fields: Any) -> Spec:
     return {"saml": {"idp_metadata": secret("<xml/>"), **fields}}
 
 
-def webhook(provider: str = "github") -> Spec:
-    return {"webhook_verification": {"provider": provider, "secret": secret("s")}}
+def webhook(provider: str = "github", secret_text: str = "s") -> Spec:
+    return {"webhook_verification": {"provider": provider, "secret": secret(secret_text)}}
 
 
 def endpoint(*rules: Spec, **fields: Any) -> Spec:
@@ -158,6 +159,12 @@ WIDER: list[tuple[str, Spec | None, Spec | None, bool]] = [
     ("CloudEndpoint", endpoint(DENY), endpoint(), True),
     ("CloudEndpoint", endpoint(), endpoint(DENY), False),
     ("CloudEndpoint", endpoint(DENY), endpoint({**DENY, "expressions": []}), False),  # denies all
+    ("CloudEndpoint", endpoint(LIMIT), endpoint(), True),  # no gate, but a filter
+    ("CloudEndpoint", endpoint(LIMIT), endpoint(LOG, LIMIT), False),
+    ("CloudEndpoint", endpoint(), endpoint(LIMIT), False),
+    ("HTTPSEdgeRoute", set_policy("HTTPSEdgeRoute", LIMIT), {}, True),
+    ("HTTPSEdgeRoute", set_policy("HTTPSEdgeRoute", LOG), {}, False),
+    ("HTTPSEdgeRoute", webhook(), webhook(secret_text="t"), True),
     ("CloudEndpoint", endpoint(bindings=["kubernetes"]), endpoint(bindings=["public"]), True),
     ("CloudEndpoint", endpoint(bindings=["kubernetes"]), endpoint(), True),  # public by default
     ("CloudEndpoint", endpoint(), endpoint(bindings=["kubernetes"]), False),

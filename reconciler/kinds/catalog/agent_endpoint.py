@@ -103,6 +103,7 @@ class AgentEndpoint(Spec):
     ] = False
     traffic_policy: Annotated[
         TrafficPolicy | None,
+        access.FILTERS,
         Doc("The traffic policy document: text, `{from_file: PATH}`, or inline YAML."),
     ] = None
     inspect: Annotated[

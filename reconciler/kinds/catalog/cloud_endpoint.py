@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import syntax
+from reconciler.kinds.rules import access, syntax
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.kinds.types.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, find_repeated, plain
 from reconciler.model.access import WayIn, read_texts
@@ -38,6 +38,7 @@ class CloudEndpoint(Spec):
     ]
     traffic_policy: Annotated[
         TrafficPolicy,
+        access.FILTERS,
         Doc("The traffic policy document: text, `{from_file: PATH}`, or inline YAML."),
     ]
     description: Description = ""

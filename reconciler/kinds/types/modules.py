@@ -1,7 +1,7 @@
 """Modules and parts that several kinds share, such as `backend` and `ip_restriction`, and their rules."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from typing_extensions import Doc
 
@@ -83,8 +83,11 @@ class TLSTerminationModule(Module):
 class TrafficPolicyModule(Module):
     """Rules that the platform applies to each request and response."""
 
+    raises: ClassVar = (access.FILTERS_OF_MODULE,)
+
     value: Annotated[
         TrafficPolicy,
+        access.FILTERS,
         Doc("The traffic policy document: text, `{from_file: PATH}`, or inline YAML."),
     ]
 
