@@ -14,7 +14,7 @@ from reconciler.access.conditions import Certificate, Claim
 from reconciler.access.modules import MODULES, is_enabled
 from reconciler.access.networks import Networks
 from reconciler.access.places import Door, Region, find_patterns
-from reconciler.access.policies import compile_policy, digest, is_computed, may_answer, networks_of
+from reconciler.access.policies import Written, compile_policy, digest, is_computed, may_answer, networks_of
 from reconciler.access.programs import PASS, REFUSE, Builder, Program
 from reconciler.model.access import Authority, NetworkRule, Opener, PathOf, Restriction, Upstream, WayIn, read_list
 from reconciler.model.kind import Kind
@@ -171,11 +171,10 @@ class Account:
         is_other = region.door.binding in ("internal", "kubernetes")
         return self.enter(public) if is_other and self.has_way_in(public) else None
 
-    def has_other_binding(self, region: Region) -> bool:
-        """Whether the host and port of a region had a way in that could be reached from elsewhere."""
-        door = region.door
-        others = (other for other in self.doors if (other.scheme, other.port) == (door.scheme, door.port))
-        return any(self.has_way_in(replace(region, door=other)) for other in others)
+    def serves_port(self, region: Region) -> bool:
+        """Whether the host and port of a region have a way in, with any scheme and from anywhere."""
+        others = [door for door in self.doors if door.port == region.door.port]
+        return any(self.has_way_in(replace(region, door=door)) for door in others)
 
     def _is_served(self, resource: Resource) -> bool:
         role = _role(resource)
@@ -208,11 +207,11 @@ def _split(url: str, bindings: Iterable[str]) -> Iterator[tuple[Door, str]]:
         scheme, _, host = url.partition("://")
         yield from ((Door(scheme, 0, binding), host) for binding in bindings)
         return
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         port = parts.port
-    except ValueError:
-        port = None
+    except ValueError:  # no URL: nothing can be reached there
+        return
     netloc = parts.netloc or parts.path
     host = netloc.rpartition(":")[0] if port is not None else netloc
     standard = {"http": 80, "https": 443, "tls": 443}.get(parts.scheme, 0)
@@ -233,6 +232,7 @@ class _Compiler:
         self.builder = account.builder
         self.words: list[object] = []
         self.uses: set[str] = set()
+        self.written: Written = {}
         self._chain: list[str] = []
         self._forwards = 0
 
@@ -340,6 +340,12 @@ class _Compiler:
 
         If the upstream ends TLS, an edge sees no more than addresses and the name of the host.
         """
+        self.written, before = {**self.written, **_list_written(fields)}, self.written
+        program = self._pass_modules_and_policy(fields, protocol, ends_tls)
+        self.written = before
+        return program
+
+    def _pass_modules_and_policy(self, fields: Mapping[str, Any], protocol: str, ends_tls: bool) -> Program:
         policy = fields.get("traffic_policy")
         document = policy.get("value") if isinstance(policy, Mapping) and is_enabled(policy) else None
         served = self._reach(fields.get("backend"))
@@ -440,7 +446,7 @@ class _Compiler:
         plain = reveal_text(certificate) if isinstance(certificate, str | Secret) else None
         return (digest(plain.strip()) if plain else resource.key), resource.name
 
-    def forward(self, url: str, binding: str, offline: Program) -> Program:
+    def forward(self, url: str, binding: str, offline: Program, written: Written) -> Program:
         """The program of the internal endpoint with this URL. `offline`: what happens if there is none."""
         if is_computed(url):
             return self.builder.branch(Claim("forwards to an endpoint that lets it through", url, is_open=True), PASS)
@@ -457,7 +463,9 @@ class _Compiler:
             if not patterns:
                 return offline
             self._chain.append(url)
+            self.written, before = written, self.written
             program = self._serve(door, host, "")
+            self.written = before
             self._chain.pop()
             if all(_role(resource).from_agent for pattern in patterns for resource in hosts[pattern]):
                 return self.builder.either(program, offline) if offline is not REFUSE else program
@@ -470,7 +478,7 @@ class _Silent(_Compiler):
 
     def __init__(self, parent: _Compiler) -> None:
         super().__init__(parent.account)
-        self.uses = parent.uses
+        self.uses, self.written = parent.uses, parent.written
 
 
 def _is_edge(resource: Resource) -> bool:
@@ -486,6 +494,13 @@ def _is_served_by_children(resource: Resource) -> bool:
 def _role(resource: Resource) -> WayIn:
     assert isinstance(resource.kind.access, WayIn)
     return resource.kind.access
+
+
+def _list_written(fields: Mapping[str, Any]) -> Written:
+    """The headers that a module adds to requests; in which order with the other modules is not documented."""
+    module = fields.get("request_headers")
+    added = module.get("add") if isinstance(module, Mapping) and is_enabled(module) else None
+    return {str(name).lower(): digest(value) for name, value in added.items()} if isinstance(added, Mapping) else {}
 
 
 def _passes_tls_on(fields: Mapping[str, Any]) -> bool:

@@ -22,6 +22,8 @@ from reconciler.access.search import Found, Request, find_gained, passes_any
 from reconciler.access.witness import TOO_LARGE, describe_request
 from reconciler.model.access import read_list
 from reconciler.model.access_change import Verdict
+from reconciler.model.value import Secret
+from reconciler.model.value import digest as digest_secret
 
 
 class Difference(Struct, frozen=True):
@@ -30,6 +32,7 @@ class Difference(Struct, frozen=True):
     before, after   who gets through; None: there is no way in
     witness         a request that shows the difference, in words; empty if there is none to show
     is_certain      the witness holds whatever the facts are that are not known
+    digest          of the entry point, and of exactly who gets through before and after
     depends_on      if it is not certain: these facts
     example         the properties of the witness; None if there is none to show
     """
@@ -40,6 +43,7 @@ class Difference(Struct, frozen=True):
     after: EntryPoint | None
     witness: str
     is_certain: bool
+    digest: str
     depends_on: tuple[str, ...] = ()
     example: Request | None = None
 
@@ -47,12 +51,6 @@ class Difference(Struct, frozen=True):
     def uses(self) -> frozenset[str]:
         """The names of the resources that decide about the entry point, before or after."""
         return (self.before.uses if self.before else frozenset()) | (self.after.uses if self.after else frozenset())
-
-    @property
-    def digest(self) -> str:
-        """Identifies the change: the entry point, and who gets through before and after."""
-        parts = [str(self.region), self.verdict, *(_fingerprint(side) for side in (self.before, self.after))]
-        return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def analyze(resources: Iterable[Resource]) -> tuple[EntryPoint, ...]:
@@ -171,7 +169,7 @@ class _Judge:
         if old is new:
             return None
         if (gained := self._find_gained(old, new)) is not None:
-            is_new = one is None and not self._before.has_other_binding(region)
+            is_new = one is None and not self._before.serves_port(region)
             return _Judged(region, Verdict.EXPOSES if is_new else Verdict.WIDENS, one, other, gained)
         lost = self._find_gained(new, old)
         return _Judged(region, _judge_loss(other), one, other, lost) if lost is not None else None
@@ -190,7 +188,20 @@ class _Judge:
         witness = describe_request(region, paths, declared, found, *programs)
         depends_on = () if found.is_certain else tuple(_list_open(found, *programs))
         sides = judged.before, judged.after
-        return Difference(region, judged.verdict, *sides, witness, found.is_certain, depends_on, found.request)
+        identity = self._identify(judged)
+        return Difference(
+            region, judged.verdict, *sides, witness, found.is_certain, identity, depends_on, found.request
+        )
+
+    def _identify(self, judged: _Judged) -> str:
+        """The digest of a difference. Secrets count by digests that are slow to guess, with the entry point as salt."""
+        salt = str(judged.region)
+        sides = [program_text(side.program) if side is not None else "" for side in (judged.before, judged.after)]
+        text = "\n".join([salt, str(judged.verdict), *sides])
+        for secret, name in self._before.builder.secrets.items():
+            if name in text:
+                text = text.replace(name, digest_secret(Secret(secret, ""), salt))
+        return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def _judge_loss(after: EntryPoint | None) -> Verdict:
@@ -221,25 +232,16 @@ def _merge(judged: list[_Judged]) -> Iterator[_Judged]:
 
 
 def _says_same(one: _Judged, other: _Judged | None) -> bool:
+    """Whether both have the same programs. Equal words are not enough: an approval holds for one change."""
     if other is None or one.verdict != other.verdict:
         return False
-    same = one.before is other.before and one.after is other.after
-    return same or _words(one) == _words(other)
-
-
-def _words(judged: _Judged) -> tuple[str, str]:
-    return describe(judged.before), describe(judged.after)
+    pairs = ((one.before, other.before), (one.after, other.after))
+    return all((mine is None) == (its is None) and _program(mine) is _program(its) for mine, its in pairs)
 
 
 def describe(entry: EntryPoint | None) -> str:
     """Who gets through, in words."""
     return entry.admits if entry is not None else "no way in"
-
-
-def _fingerprint(entry: EntryPoint | None) -> str:
-    if entry is None:
-        return ""
-    return program_text(entry.program)
 
 
 def program_text(program: Program) -> str:

@@ -50,7 +50,7 @@ class Person(Struct, frozen=True, cache_hash=True):
     value: str = ""
 
     def __str__(self) -> str:
-        at = f" at {self.provider}"
+        at = f" at {self.provider.partition(' (secret ')[0]}"
         match self.attribute:
             case "":
                 return f"signed in{at}"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from reconciler.access.policies import ACTIONS, Effect, digest, is_computed
 
-_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "basic-auth": ("enforce", "credentials"),
     "forward-internal": ("url", "binding", "on_error"),
     "jwt-validation": ("issuer", "audience", "jws", "http"),
@@ -81,7 +81,7 @@ def _keep_settings(kind: str, config: Mapping[str, Any]) -> dict[str, Any]:
             pattern = config.get("from") if kind == "redirect" else None
             return {} if pattern is None else {"from": _conceal_condition(pattern)}
         case Effect.GATE | Effect.FORWARDS:
-            kept = {name: _conceal_computed(config[name]) for name in _SETTINGS[kind] if name in config}
+            kept = {name: _conceal_computed(config[name]) for name in SETTINGS[kind] if name in config}
             rest = {name: value for name, value in config.items() if name not in kept}
             if kind == "saml" or is_computed(rest):
                 kept |= _conceal_computed(_conceal(rest, computed=is_computed(rest)))

@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from reconciler.access.conditions import OPTIONS, PREFLIGHT, Claim, Login, Method
-from reconciler.access.policies import Surroundings, digest, doubt, provider_name, signature
+from reconciler.access.policies import Surroundings, digest, doubt, doubt_written, identify, provider_name, sign
 from reconciler.access.programs import REFUSE, Program
+from reconciler.model.access import read_list
 
 Module = Mapping[str, Any]
 
 
 def gate_ip_restriction(module: Module, passed: Program, around: Surroundings) -> Program:
-    return around.admit_networks(list(module.get("ip_policy_ids") or ()), [], [], passed, REFUSE)
+    return around.admit_networks(read_list(module.get("ip_policy_ids")), [], [], passed, REFUSE)
 
 
 def gate_mutual_tls(module: Module, passed: Program, around: Surroundings) -> Program:
-    return around.admit_authorities(list(module.get("certificate_authority_ids") or ()), passed)
+    return around.admit_authorities(read_list(module.get("certificate_authority_ids")), passed)
 
 
 def gate_oauth(module: Module, passed: Program, around: Surroundings) -> Program:
@@ -35,20 +36,15 @@ def gate_oidc(module: Module, passed: Program, around: Surroundings) -> Program:
 
 
 def gate_saml(module: Module, passed: Program, around: Surroundings) -> Program:
-    metadata = module.get("idp_metadata")
-    reveal = getattr(metadata, "spellings", None) or metadata
-    name = f"SAML {digest(_text_of(reveal))}"
-    groups = {"group": list(module.get("authorized_groups") or ())}
+    name = f"SAML {identify(module.get('idp_metadata'), around)}"
+    groups = {"group": read_list(module.get("authorized_groups"))}
     return _sign_in(name, "SAML", groups, module, passed, around)
-
-
-def _text_of(value: Any) -> str:
-    return value.reveal() if hasattr(value, "reveal") and not hasattr(value, "spellings") else repr(value)
 
 
 def gate_webhook(module: Module, passed: Program, around: Surroundings) -> Program:
     around.say(f"signed by {module.get('provider')}")
-    return around.builder.branch(signature(module.get("provider")), passed)
+    program = around.builder.branch(sign(module, around), passed)
+    return doubt_written("webhook_verification", "*", passed, program, around, around.written)
 
 
 _LISTS: Final = {
@@ -60,7 +56,7 @@ _LISTS: Final = {
 
 
 def _list_admitted(provider: Module) -> dict[str, list[str]]:
-    return {attribute: list(provider.get(name) or ()) for name, attribute in _LISTS.items()}
+    return {attribute: read_list(provider.get(name)) for name, attribute in _LISTS.items()}
 
 
 def _sign_in(
@@ -76,6 +72,7 @@ def _sign_in(
         either = Claim("one of several allow lists of a login suffices", digest(lists), is_open=True)
         program = around.builder.branch(either, passed)
     program = around.builder.branch(Login(login, people), program)
+    program = doubt_written("sign-in", ("cookie",), passed, program, around, around.written)
     if module.get("options_passthrough") is True:
         around.say("except OPTIONS requests")
         program = around.builder.branch(Method(frozenset({OPTIONS, PREFLIGHT})), passed, program)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum
 from typing import Any, Final, Protocol
 
 from reconciler.access.conditions import PREFLIGHT, Certificate, Claim, Login, Method, Source, Token
 from reconciler.access.networks import decide
 from reconciler.access.programs import PASS, REFUSE, Builder, Program
+from reconciler.model.access import read_list
 from reconciler.model.value import Json, Sealed, Secret, canonical, reveal_text
 
 
@@ -63,16 +64,22 @@ _RESULTS: Final = frozenset({Effect.GATE, Effect.FORWARDS})  # later expressions
 _MAX_TOKENS: Final = 256  # combinations of values in one token gate
 
 
+Written = Mapping[str, str]
+"""What the account itself writes into a request before a gate reads it: by header in lower case, or `body` or `url`, a
+digest of what writes it."""
+
+
 class Surroundings(Protocol):
     """What a traffic policy refers to outside itself."""
 
     builder: Builder
+    written: Written
 
     def admit_networks(
         self, policies: list[Any], allowed: list[Any], denied: list[Any], passed: Program, refused: Program
     ) -> Program: ...
     def admit_authorities(self, keys: list[Any], passed: Program) -> Program: ...
-    def forward(self, url: str, binding: str, offline: Program) -> Program: ...
+    def forward(self, url: str, binding: str, offline: Program, written: Written) -> Program: ...
     def authority(self, text: Any) -> tuple[str, str] | None: ...
     def say(self, text: object) -> None: ...
 
@@ -94,7 +101,7 @@ def compile_policy(document: Any, protocol: str, served: Program, around: Surrou
     phases = ("on_http_request", "inbound") if protocol == "http" else ()
     program = served
     for phase in (*phases, *(("on_tcp_connect",) if protocol == "http" else ("inbound", "on_tcp_connect"))):
-        program = _compile_phase(document.get(phase) or [], program, around)
+        program = _compile_phase(document.get(phase) or [], program, around)  # headers follow the connection
     unknown = {key: value for key, value in document.items() if key not in _PHASES}
     if unknown:
         program = doubt(f"the phase {min(map(str, unknown))}", digest(unknown), program, around)
@@ -133,19 +140,54 @@ def _plain(value: Any) -> Json:
 def _compile_phase(rules: Any, served: Program, around: Surroundings) -> Program:
     if not isinstance(rules, list):
         return doubt("a phase that is not a list of rules", digest(rules), served, around)
-    contexts, context = [], hashlib.blake2b(digest_size=8)
-    is_changed = False
-    for rule in rules:
-        contexts.append(context.hexdigest() if is_changed else "")
-        if any(_changes_what_is_read(action) for action in _actions(rule)):
-            context.update(digest(rule).encode())
-            is_changed = True
     for rule in rules:
         _describe(rule, around)
     program = served
-    for rule, before in zip(reversed(rules), reversed(contexts), strict=True):
-        program = _compile_rule(rule, before, program, around)
+    for rule, context, written in reversed([*_find_contexts(rules, around.written)]):
+        program = _compile_rule(rule, context, written, program, around)
     return program
+
+
+def _find_contexts(rules: list[Any], written: Written) -> Iterator[tuple[Any, str, Written]]:
+    """Each rule with a digest of what its expressions may see differently, and with what was written before it."""
+    context, is_changed = hashlib.blake2b(digest_size=8), False
+    for rule in rules:
+        yield rule, context.hexdigest() if is_changed else "", written
+        if any(_changes_what_is_read(action) for action in _actions(rule)):
+            context.update(digest(rule).encode())
+            is_changed = True
+        for action in _actions(rule):
+            written = _write(written, action, rule.get("expressions"))
+
+
+def _write(written: Written, action: Any, expressions: Any = None) -> Written:
+    """What is written after an action."""
+    config = _map(action, "config") if isinstance(action, Mapping) else {}
+    match action.get("type") if isinstance(action, Mapping) else None:
+        case "add-headers":
+            names = [str(name).lower() for name in _map(config, "headers")]
+        case "request-body-find-replace":
+            names = ["body"]
+        case "url-rewrite":
+            names = ["url"]
+        case _:
+            return written
+    return {**written, **{name: digest([written.get(name), expressions, action]) for name in names}}
+
+
+def doubt_written(
+    gate: str, reads: Collection[str], passed: Program, program: Program, around: Surroundings, written: Written
+) -> Program:
+    """The program of a gate, unless the account itself writes what the gate reads, such as a password, for everyone.
+
+    reads   headers in lower case, `body`, `url`; `*`: all
+    """
+    found = {name: value for name, value in written.items() if name in reads or "*" in reads}
+    if not found or program is passed:
+        return program
+    around.say(f"unknown: {', '.join(sorted(found))} written before {gate}")
+    what = Claim(f"what is written into {', '.join(sorted(found))} satisfies {gate}", digest(found), is_open=True)
+    return around.builder.branch(what, passed, program)
 
 
 def _changes_what_is_read(action: Any) -> bool:
@@ -153,12 +195,16 @@ def _changes_what_is_read(action: Any) -> bool:
     return effect is None or effect is Effect.REWRITES or effect in _RESULTS
 
 
-def _compile_rule(rule: Any, context: str, rest: Program, around: Surroundings) -> Program:
+def _compile_rule(rule: Any, context: str, written: Written, rest: Program, around: Surroundings) -> Program:
     if not isinstance(rule, Mapping):
         return doubt("a rule that cannot be read", digest(rule), rest, around)
-    program, rewritten = rest, context
-    for action in reversed(_actions(rule)):
-        program = _compile_action(action, rewritten, program, around)
+    steps = []
+    for action in _actions(rule):
+        steps.append((action, written))
+        written = _write(written, action)
+    program = rest
+    for action, before in reversed(steps):
+        program = _compile_action(action, context, before, program, around)
     expressions = rule.get("expressions") or []
     for expression in reversed(expressions if isinstance(expressions, list) else [expressions]):
         program = _test_expression(expression, context, program, rest, around)
@@ -181,7 +227,7 @@ def _effect(action: Any) -> Effect | None:
     return ACTIONS.get(str(action.get("type"))) if isinstance(action, Mapping) else None
 
 
-def _compile_action(action: Any, context: str, passed: Program, around: Surroundings) -> Program:
+def _compile_action(action: Any, context: str, written: Written, passed: Program, around: Surroundings) -> Program:
     effect = _effect(action)
     if effect in (Effect.NONE, Effect.REWRITES):
         return passed
@@ -198,7 +244,26 @@ def _compile_action(action: Any, context: str, passed: Program, around: Surround
         if pattern is None:
             return PASS
         return around.builder.branch(Claim(f"the URL matches {_plain(pattern)}", context), PASS, passed)
-    return GATES[kind](config, passed, around)
+    if effect is Effect.FORWARDS:
+        offline = passed if config.get("on_error") == "continue" else REFUSE
+        return around.forward(str(config.get("url")), str(config.get("binding") or "internal"), offline, written)
+    program = GATES[kind](config, passed, around)
+    return doubt_written(kind, _list_read(kind, config), passed, program, around, written)
+
+
+def _list_read(kind: str, config: Action) -> frozenset[str]:
+    """The parts of a request by which a gate lets it through."""
+    match kind:
+        case "basic-auth":
+            return frozenset({"authorization"})
+        case "jwt-validation":
+            tokens = [token for token in read_list(_map(config, "http").get("tokens")) if isinstance(token, Mapping)]
+            return frozenset({"body", *(str(token.get("name")).lower() for token in tokens)})
+        case "restrict-ips" | "terminate-tls":
+            return frozenset()
+        case "verify-webhook" | "webhook-validation":
+            return frozenset({"*"})
+    return frozenset({"cookie"})  # the session of a sign-in
 
 
 def is_computed(value: Any) -> bool:
@@ -223,37 +288,36 @@ def _is_off(config: Action) -> bool:
 def _restrict_ips(config: Action, passed: Program, around: Surroundings) -> Program:
     if _is_off(config):
         return passed
-    policies, allowed, denied = (list(config.get(name) or ()) for name in ("ip_policies", "allow", "deny"))
+    policies, allowed, denied = (read_list(config.get(name)) for name in ("ip_policies", "allow", "deny"))
     return around.admit_networks(policies, allowed, denied, passed, REFUSE)
 
 
 def _basic_auth(config: Action, passed: Program, around: Surroundings) -> Program:
     if _is_off(config):
         return passed
-    entries = [_credential_of(entry) for entry in config.get("credentials") or ()]
+    entries = [_credential_of(entry) for entry in read_list(config.get("credentials"))]
     if any(isinstance(entry, Sealed) for entry in entries):
         spellings = [sorted(entry.spellings) for entry in entries if isinstance(entry, Sealed)]
         return doubt("sealed credentials of basic-auth", digest(spellings), passed, around)
-    users = [_user_of(entry) for entry in entries]
-    if len(users) > _MAX_TOKENS:
-        return doubt("a long list of basic-auth credentials", digest(users), passed, around)
-    return around.builder.branch(Token("basic-auth", (frozenset(users),)), passed)
-
-
-def _user_of(entry: Any) -> str:
-    """The user of a `user:password`; a change of the password alone admits no one else."""
-    return (reveal_text(entry) or "").partition(":")[0]
+    known = [identify(entry, around) for entry in entries]
+    if len(known) > _MAX_TOKENS:
+        return doubt("a long list of basic-auth credentials", digest(known), passed, around)
+    return around.builder.branch(Token("basic-auth", (frozenset(known),)), passed)
 
 
 def _credential_of(entry: Any) -> Any:
-    return entry.get("username") if isinstance(entry, Mapping) else entry
+    """A `user:password`, which some examples write as a map."""
+    if not isinstance(entry, Mapping):
+        return entry
+    parts = [reveal_text(entry.get(name)) for name in ("username", "password")]
+    return ":".join(part for part in parts if part is not None) if None not in parts else entry.get("password")
 
 
 def _jwt(config: Action, passed: Program, around: Surroundings) -> Program:
     issuers = _values(config, "issuer")
     audiences = _values(config, "audience")
     jws = _map(config, "jws")
-    algorithms = [str(name) for name in jws.get("allowed_algorithms") or ()]
+    algorithms = [str(name) for name in read_list(jws.get("allowed_algorithms"))]
     keys = digest(jws.get("keys"))
     count = len(issuers) * max(len(audiences), 1) * len(algorithms)
     if not issuers or count > _MAX_TOKENS:
@@ -293,7 +357,9 @@ def _openid(config: Action, passed: Program, around: Surroundings) -> Program:
 
 
 def _saml(config: Action, passed: Program, around: Surroundings) -> Program:
-    return _sign_in(Login(f"SAML {digest(config)}"), config, passed, around)
+    return _sign_in(
+        Login(f"SAML {identify(config.get('idp_metadata'), around)} {digest(config)}"), config, passed, around
+    )
 
 
 def _sign_in(login: Login, config: Action, passed: Program, around: Surroundings) -> Program:
@@ -318,16 +384,24 @@ def provider_name(provider: str, client: Any) -> str:
 def _webhook(config: Action, passed: Program, around: Surroundings) -> Program:
     if _is_off(config):
         return passed
-    return around.builder.branch(signature(config.get("provider")), passed)
+    return around.builder.branch(sign(config, around), passed)
 
 
-def signature(provider: Any) -> Claim:
-    """The request is signed with the configured secret; another secret of the same provider admits no one else."""
-    return Claim(f"signed by {str(provider).lower()}")
+def sign(config: Action, around: Surroundings) -> Claim:
+    """The request is signed with the secret of a webhook's provider."""
+    return Claim(f"signed by {str(config.get('provider')).lower()}", identify(config.get("secret"), around))
+
+
+def identify(value: Any, around: Surroundings) -> str:
+    """A name for a text that may be secret, the same for equal texts in both states."""
+    if isinstance(value, Sealed):
+        return around.builder.name_secret(repr(sorted(value.spellings)))
+    text = reveal_text(value)
+    return around.builder.name_secret(text) if text is not None else digest(value)
 
 
 def _terminate_tls(config: Action, passed: Program, around: Surroundings) -> Program:
-    authorities = config.get("mutual_tls_certificate_authorities") or []
+    authorities = read_list(config.get("mutual_tls_certificate_authorities"))
     if config.get("mutual_tls_verification_strategy") in ("request", "require-any") or not authorities:
         return passed
     found = [around.authority(text) for text in authorities]
@@ -338,14 +412,8 @@ def _terminate_tls(config: Action, passed: Program, around: Surroundings) -> Pro
     return around.builder.branch(Certificate(frozenset(key for key, _ in known), names), passed)
 
 
-def _forward(config: Action, passed: Program, around: Surroundings) -> Program:
-    offline = passed if config.get("on_error") == "continue" else REFUSE
-    return around.forward(str(config.get("url")), str(config.get("binding") or "internal"), offline)
-
-
 GATES: Final[Mapping[str, Callable[[Action, Program, Surroundings], Program]]] = {
     "basic-auth": _basic_auth,
-    "forward-internal": _forward,
     "jwt-validation": _jwt,
     "oauth": _oauth,
     "oidc": _openid,

@@ -42,6 +42,12 @@ class Builder:
 
     def __init__(self) -> None:
         self._made: dict[tuple[Condition, int, int], Branch] = {}
+        self.secrets: dict[str, str] = {}
+        """The name of each secret text that conditions mention. Names say nothing about the texts."""
+
+    def name_secret(self, text: str) -> str:
+        """The name of a secret, which conditions mention in its place."""
+        return self.secrets.setdefault(text, f"(secret {len(self.secrets)})")
 
     def branch(self, condition: Condition, then: Program, otherwise: Program = REFUSE) -> Program:
         if then is otherwise:

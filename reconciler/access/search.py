@@ -130,8 +130,8 @@ def find_gained(before: Program, after: Program) -> Found | None:
 
 
 def passes_any(program: Program) -> bool:
-    """Whether the program may pass some request."""
-    return isinstance(program, Branch) or program.passes
+    """Whether the program may pass some request: gates that exclude each other let no one through."""
+    return find_gained(REFUSE, program) is not None
 
 
 def make_universe(*programs: Program) -> Case:

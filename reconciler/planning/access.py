@@ -12,14 +12,14 @@ from reconciler.access.compare import Difference, compare, describe
 from reconciler.access.gates import keep_gates
 from reconciler.access.places import Region
 from reconciler.access.programs import Builder
-from reconciler.model.access import WayIn
+from reconciler.model.access import Name, WayIn
 from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.change import Action, Change
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home, Kind
 from reconciler.model.snapshot import Live, LiveKey
 from reconciler.model.value import Ref, Value, digest, substitute
-from reconciler.planning.comparing.canonical_fields import UNREAD
+from reconciler.planning.comparing.canonical_fields import UNREAD, canonical_live
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.matching.index import LiveIndex, parent_stack
 
@@ -33,7 +33,7 @@ def find_access_changes(
     deleted_with   the live objects that the platform deletes with their parent
     """
     changing = [decision for decision in decisions if decision.action is not None]
-    if not any(decision.kind.access is not None for decision in changing):
+    if not any(_decides(decision.kind) for decision in changing):
         return ()
     builder, unread = Builder(), find_unread(index)
     before, after = (Account(resources, builder, unread) for resources in list_states(decisions, deleted_with, index))
@@ -47,7 +47,8 @@ def list_states(
 ) -> tuple[Iterable[Resource], Iterable[Resource]]:
     """The objects of the account that decide about access, as they are, and as the decisions leave them."""
     names = _Names(decisions, index)
-    return _list_before(index, names), _list_after(decisions, deleted_with, index, names)
+    before = {live.key: _read(live, index, names) for live in _list_live(index)}
+    return before.values(), _list_after(decisions, deleted_with, before)
 
 
 def find_unread(index: LiveIndex) -> dict[str, str]:
@@ -145,47 +146,50 @@ class _Names:
         return str(bound[0]) if bound else f"{live.kind}/{live.locator}"
 
 
-def _list_before(index: LiveIndex, names: _Names) -> Iterator[Resource]:
-    """The account as it is."""
-    return (_read(live, index, names) for live in _list_live(index))
-
-
 def _list_after(
-    decisions: Collection[Decision], deleted_with: Collection[LiveKey], index: LiveIndex, names: _Names
+    decisions: Collection[Decision], deleted_with: Collection[LiveKey], before: Mapping[LiveKey, Resource]
 ) -> Iterator[Resource]:
-    """The account as the plan leaves it."""
+    """The account as the plan leaves it. What stays is the same object as before."""
     ids = {
         decision.address: decision.live.id
         for decision in decisions
         if decision.live is not None and not decision.is_new and not decision.address_reused
     }
     touched = {decision.live.key: decision for decision in decisions if decision.live is not None}
-    for live in _list_live(index):
-        decision = touched.get(live.key)
-        if live.key in deleted_with or (decision is not None and _ends(decision)):
+    for key, resource in before.items():
+        decision = touched.get(key)
+        if key in deleted_with or (decision is not None and _ends(decision)):
             continue
-        resource = _read(live, index, names)
         if decision is not None and decision.differences:
             resource = replace(resource, fields=_overlay(decision, ids))
         yield resource
     for decision in decisions:
-        if decision.is_new and decision.kind.access is not None:
+        if decision.is_new and _decides(decision.kind):
             fields = _complete(decision.kind, _resolve(decision.want, ids))
             yield Resource(decision.kind, str(decision.address), str(decision.address), fields)
 
 
 def _list_live(index: LiveIndex) -> Iterator[Live]:
-    """The live objects that decide about access."""
+    """The live objects that decide about access. What an agent serves outside any stack may end at any time."""
     for live in index.by_locator.values():
         kind = index.kinds[live.kind]
-        if kind.access is not None and not kind.is_automatic(live.body):
+        if not _decides(kind) or kind.is_automatic(live.body):
+            continue
+        if kind.home is Home.PLATFORM or index.is_ours(live):
             yield live
+
+
+def _decides(kind: Kind) -> bool:
+    """Whether objects of a kind decide about access: names alone do not."""
+    return kind.access is not None and not isinstance(kind.access, Name)
 
 
 def _read(live: Live, index: LiveIndex, names: _Names) -> Resource:
     kind, stack = index.kinds[live.kind], find_other_stack(index, live)
-    form = index.form(kind, live)
-    return Resource(kind, live.id, names.of(live), _complete(kind, keep_gates_of(kind, form) if stack else form), stack)
+    form = canonical_live(kind, live)  # without the cache: few objects are asked for again
+    fields = _complete(kind, keep_gates_of(kind, form) if stack else form)
+    key = live.id if kind.id_prefix else f"{live.kind}/{live.locator}"  # users choose names, which may look like ids
+    return Resource(kind, key, names.of(live), fields, stack)
 
 
 def find_other_stack(index: LiveIndex, live: Live) -> str:
@@ -210,7 +214,7 @@ def _ends(decision: Decision) -> bool:
 
 
 def _overlay(decision: Decision, ids: Mapping[Any, str]) -> dict[str, Value]:
-    """The fields of an updated object: what is declared in place of what differs."""
+    """The fields of an object after its update: the live values, except where a declared value differs."""
     fields = dict(decision.have)
     for difference in decision.differences:
         name = difference.field.name

@@ -51,7 +51,7 @@ def render_table(kind: Kind, lives: Sequence[Live], width: int) -> str:
 
 
 def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The width of each column. Of what does not fit, the name is cut, then the date is left out.
+    """The width of each column. If the row is too wide, the name is cut first, and then the date is left out.
 
     The owner is cut only if the row fits then: next to a long id, a beginning of it tells nothing.
     """

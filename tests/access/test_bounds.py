@@ -7,8 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from reconciler import kinds
+from reconciler.access.gates import SETTINGS
+from reconciler.access.policies import ACTIONS
 from tests.access.live import compare_accounts
+from tests.harness.tiers import examples
 
 Objects = dict[str, list[dict[str, Any]]]
 BACKEND = {"enabled": True, "backend": {"id": "bkdtg_1"}}
@@ -82,6 +88,55 @@ def grow_circle(number: int) -> Objects:
     """Endpoints that forward in a circle."""
     inner = [make_endpoint(index, f"https://e{index}.internal", *forward(index % 5 + 2)) for index in range(2, 7)]
     return {"CloudEndpoint": [make_endpoint(1, "https://a.example.com", *forward(2, 3)[:number]), *inner]}
+
+
+ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8)
+    | st.just("https://[x"),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    max_leaves=4,
+)
+WAYS = [kind for kind in kinds.every() if kind.access is not None]
+ACTION = st.builds(
+    lambda kind, config: {"type": kind, "config": config},
+    st.sampled_from(sorted(ACTIONS)),
+    ODD | st.dictionaries(st.sampled_from(sorted({name for names in SETTINGS.values() for name in names})), ODD),
+)
+RULE = st.fixed_dictionaries({"expressions": ODD, "actions": ODD | st.lists(ACTION, max_size=2)})
+POLICY = st.dictionaries(
+    st.sampled_from(["on_tcp_connect", "on_http_request", "on_http_response", "odd"]),
+    ODD
+    | st.lists(st.fixed_dictionaries({"expressions": ODD, "actions": ODD | st.lists(ACTION, max_size=2)}), max_size=2),
+    max_size=2,
+)
+
+
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_values_of_any_shape_are_compared(data: st.DataObject) -> None:
+    """Whatever a platform answers or a manifest holds, an analysis ends with a result."""
+    kind = data.draw(st.sampled_from(WAYS))
+    sides: list[Objects] = [
+        {
+            kind.name: [
+                {
+                    "id": "id_1",
+                    "url": "https://a.example.com",
+                    "hostports": ["a.example.com:443"],
+                    "bindings": ["public"],
+                }
+                | data.draw(st.dictionaries(st.sampled_from([field.name for field in kind.fields]), ODD, max_size=3))
+                | {"traffic_policy": json.dumps(data.draw(POLICY)), "edge_id": "id_1"}
+            ]
+        }
+        for _ in range(2)
+    ]
+    for change in compare_accounts(*sides):
+        assert change.digest
 
 
 @pytest.mark.parametrize(

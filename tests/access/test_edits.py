@@ -142,6 +142,131 @@ def test_an_edit_has_its_verdict_and_a_witness(
     assert all(change.is_certain for change in found)
 
 
+def make_endpoint(*actions: dict[str, Any]) -> Account:
+    policy = {"on_http_request": [{"actions": [action]} for action in actions]}
+    url = {"url": "https://a.example.com", "bindings": ["public"]}
+    return {"CloudEndpoint": [{"id": "ep_1", **url, "traffic_policy": json.dumps(policy)}]}
+
+
+def act(kind: str, **config: Any) -> dict[str, Any]:
+    return {"type": kind, "config": config}
+
+
+ANSWER = act("custom-response")
+PASSWORD = act("basic-auth", credentials=["ada:enigma-1"])
+SIGNED = act("verify-webhook", provider="github", secret="s")
+SIGN_IN = act("openid-connect", issuer_url="https://id.example.com", client_id="a")
+SAML = act("saml", idp_metadata="<a/>")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "is_certain"),
+    [
+        pytest.param((PASSWORD,), (act("basic-auth", credentials=["ada:enigma-2"]),), "widens", True, id="password"),
+        pytest.param((SIGNED,), (act("verify-webhook", provider="github", secret="t"),), "widens", True, id="secret"),
+        pytest.param((SAML,), (act("saml", idp_metadata="<b/>"),), "widens", True, id="identity provider"),
+        pytest.param(
+            (PASSWORD,),
+            (act("add-headers", headers={"Authorization": "Basic YTpi"}), PASSWORD),
+            "widens",
+            False,
+            id="password written into each request",
+        ),
+        pytest.param(
+            (SIGN_IN,),
+            (act("add-headers", headers={"cookie": "session=1"}), SIGN_IN),
+            "widens",
+            False,
+            id="session written into each request",
+        ),
+        pytest.param(
+            (SIGNED,),
+            (act("add-headers", headers={"x-signature": "1"}), SIGNED),
+            "widens",
+            False,
+            id="signature written",
+        ),
+        pytest.param((PASSWORD,), (act("add-headers", headers={"x-team": "a"}), PASSWORD), "", True, id="other header"),
+        pytest.param(
+            (PASSWORD,), (act("restrict-ips", allow=["192.0.2.0/24"]), PASSWORD), "narrows", True, id="network"
+        ),
+        pytest.param(
+            (act("restrict-ips", allow=["192.0.2.0/24"]),),
+            (act("restrict-ips", allow=["192.0.2.0/24"]), act("restrict-ips", allow=["198.51.100.0/24"])),
+            "locks_out",
+            True,
+            id="networks that exclude each other",
+        ),
+    ],
+)
+def test_an_edit_of_a_traffic_policy_has_its_verdict(
+    before: tuple[Any, ...], after: tuple[Any, ...], verdict: str, is_certain: bool
+) -> None:
+    found = compare_accounts(make_endpoint(*before, ANSWER), make_endpoint(*after, ANSWER))
+    assert [(str(change.verdict), change.is_certain) for change in found] == (
+        [(verdict, is_certain)] if verdict else []
+    )
+
+
+def test_a_header_written_by_a_module_may_satisfy_a_gate_of_the_policy() -> None:
+    policy = json.dumps({"on_http_request": [{"actions": [PASSWORD]}]})
+    before = make_shop()
+    before["HTTPSEdgeRoute"][0]["traffic_policy"] = {"enabled": True, "value": policy}
+    after = deepcopy(before)
+    after["HTTPSEdgeRoute"][0]["request_headers"] = {"enabled": True, "add": {"authorization": "Basic YTpi"}}
+    assert [(str(change.verdict), change.is_certain) for change in compare_accounts(before, after)] == [
+        ("widens", False)
+    ]
+
+
+def test_a_header_written_before_forwarding_may_satisfy_a_gate_of_the_target() -> None:
+    target = {"id": "ep_2", "url": "https://b.internal", "bindings": ["internal"]}
+    target["traffic_policy"] = json.dumps({"on_http_request": [{"actions": [PASSWORD]}, {"actions": [ANSWER]}]})
+    forward = act("forward-internal", url="https://b.internal")
+    before, after = make_endpoint(forward), make_endpoint(act("add-headers", headers={"authorization": "x"}), forward)
+    for account in (before, after):
+        account["CloudEndpoint"].append(target)
+    assert [(str(change.verdict), change.is_certain) for change in compare_accounts(before, after)] == [
+        ("widens", False)
+    ]
+
+
+def test_another_scheme_at_the_same_host_and_port_is_no_new_way_in() -> None:
+    """An edge that ends TLS and its gates gives way to one that does not."""
+    gated = {"id": "edgtls_1", "hostports": ["db.example.com:443"], "backend": BACKEND}
+    before = make_shop()
+    before["CloudEndpoint"] = [{"id": "ep_1", "url": "https://db.example.com", "bindings": ["public"]}]
+    before["CloudEndpoint"][0]["traffic_policy"] = json.dumps(
+        {"on_http_request": [{"actions": [PASSWORD]}, {"actions": [ANSWER]}]}
+    )
+    after = {**deepcopy(before), "CloudEndpoint": [], "TLSEdge": [gated]}
+    verdicts = {str(change.region): str(change.verdict) for change in compare_accounts(before, after)}
+    assert verdicts == {"tls://db.example.com": "widens", "https://db.example.com": "closes"}
+
+
+def test_changes_that_read_alike_have_digests_of_their_own() -> None:
+    """Words name four networks; an approval is bound to all of them."""
+
+    def widen(last: str) -> tuple[str, ...]:
+        after = make_shop()
+        for number, cidr in enumerate(("10.0.0.0/24", "10.2.0.0/24", "10.4.0.0/24", "10.6.0.0/24", last)):
+            after["IPPolicyRule"].append({**RULE, "id": f"ipr_{number + 2}", "cidr": cidr})
+        found = compare_accounts(make_shop(), after)
+        return tuple(change.digest for change in found)
+
+    assert widen("10.8.0.0/24") == widen("10.8.0.0/24") != widen("10.9.0.0/24")
+
+
+def test_a_digest_depends_on_a_secret_and_does_not_show_it() -> None:
+    def change(secret: str) -> str:
+        before, after = make_endpoint(PASSWORD, ANSWER), make_endpoint(act("basic-auth", credentials=[secret]), ANSWER)
+        (found,) = compare_accounts(before, after)
+        assert secret not in repr((found.after, found.witness))
+        return found.digest
+
+    assert change("ada:enigma-2") == change("ada:enigma-2") != change("ada:enigma-3")
+
+
 def test_an_account_without_edits_has_no_changes() -> None:
     assert compare_accounts(make_shop(), make_shop()) == ()
 

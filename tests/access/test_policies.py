@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.access.gates import SETTINGS
 from reconciler.access.policies import ACTIONS, GATES, Effect
 from reconciler.languages import traffic_catalog
 
@@ -10,6 +11,7 @@ def test_the_table_of_effects_has_each_action_of_the_catalog() -> None:
     assert ACTIONS.keys() == {*traffic_catalog.actions(), *traffic_catalog.OLD_ACTIONS}
 
 
-def test_each_gate_and_each_forward_has_its_program() -> None:
-    followed = {name for name, effect in ACTIONS.items() if effect in (Effect.GATE, Effect.FORWARDS)}
-    assert GATES.keys() == followed
+def test_each_gate_has_its_program_and_the_settings_that_snapshot_files_keep() -> None:
+    names = {name for name, effect in ACTIONS.items() if effect is Effect.GATE}
+    assert GATES.keys() == names
+    assert SETTINGS.keys() == {*names, "forward-internal"}

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler import Selection, Status, Workspace, kinds
 from reconciler.access.account import Account, Resource
-from reconciler.access.compare import compare
+from reconciler.access.compare import analyze, compare, program_text
 from reconciler.access.programs import Builder
 from reconciler.planning import planner
 from reconciler.testing import Sandbox
@@ -77,6 +77,10 @@ def find_differences(one: Iterable[Resource], other: Iterable[Resource]) -> list
     return [f"{change.verdict} {change.region}" for change in compare(Account(one, builder), Account(other, builder))]
 
 
+def list_entry_points(resources: Iterable[Resource]) -> dict[str, str]:
+    return {str(entry.region): program_text(entry.program) for entry in analyze(resources)}
+
+
 @pytest.mark.parametrize(
     "selection",
     [
@@ -98,6 +102,7 @@ async def test_the_account_is_as_predicted_after_an_apply(
     await selected.apply()
     live, _ = await list_states(edited)
     assert find_differences(predicted, live) == []
+    assert list_entry_points(predicted) == list_entry_points(live)
 
 
 async def test_the_account_is_as_predicted_for_the_changes_that_were_done(sandbox: Sandbox, tmp_path: Path) -> None:
