@@ -110,14 +110,14 @@ FAULTS: tuple[Bug, ...] = (
     _fault(
         "certificates are not required",
         MODULES,
-        'return around.admit_authorities(list(module.get("certificate_authority_ids") or ()), passed)',
+        'return around.admit_authorities(read_list(module.get("certificate_authority_ids")), passed)',
         "return passed",
     ),
     _fault(
         "signatures are not required",
         MODULES,
-        'return around.builder.branch(signature(module.get("provider")), passed)',
-        "return passed",
+        "program = around.builder.branch(sign(module, around), passed)",
+        "program = passed",
     ),
     _fault("logins let OPTIONS requests through", MODULES, 'if module.get("options_passthrough") is True:', "if True:"),
     # --- traffic policies ---------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ FAULTS: tuple[Bug, ...] = (
         "        if pattern is None:\n            return PASS\n",
         "        if pattern is None:\n            return passed\n",
     ),
-    _fault("passwords admit no one", POLICIES, "frozenset(users)", "frozenset()"),
+    _fault("passwords admit no one", POLICIES, "(frozenset(known),)", "(frozenset(),)"),
     _fault(
         "rules at the connection do not count",
         POLICIES,
@@ -143,8 +143,8 @@ FAULTS: tuple[Bug, ...] = (
     _fault(
         "rules run from the last to the first",
         POLICIES,
-        "zip(reversed(rules), reversed(contexts), strict=True)",
-        "zip(rules, contexts, strict=True)",
+        "reversed([*_find_contexts(rules, around.written)])",
+        "[*_find_contexts(rules, around.written)]",
     ),
     _fault(
         "the first expression decides",
