@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.access.conditions import Certificate, Claim
 from reconciler.access.modules import MODULES, is_enabled
-from reconciler.access.networks import Networks
 from reconciler.access.places import Door, Region, find_patterns
-from reconciler.access.policies import Written, compile_policy, digest, is_computed, may_answer, networks_of
-from reconciler.access.programs import PASS, REFUSE, Builder, Program
-from reconciler.model.access import Authority, NetworkRule, Opener, PathOf, Restriction, Upstream, WayIn, read_list
+from reconciler.access.policies import digest, may_answer
+from reconciler.access.programs import Builder
+from reconciler.model.access import Authority, NetworkRule, Opener, PathOf, Restriction, WayIn
 from reconciler.model.kind import Kind
 from reconciler.model.value import Secret, reveal_text
 
@@ -45,32 +43,6 @@ class Resource(Struct, frozen=True):
     name: str
     fields: Mapping[str, Any]
     stack: str = ""
-
-
-class EntryPoint(Struct, frozen=True):
-    """One region of requests, and who gets through.
-
-    gates     in words, in order; none: everyone
-    uses      the names of the resources that decide about it
-    program   who gets through, exactly
-    """
-
-    region: Region
-    gates: tuple[object, ...]
-    uses: frozenset[str]
-    program: Program
-
-    @property
-    def admits(self) -> str:
-        """Who gets through, in words."""
-        if self.program is REFUSE:
-            return "no one"
-        if self.program is PASS:
-            return "everyone"
-        gates = [*dict.fromkeys(map(str, self.gates))]
-        if gates and all(gate.startswith("except ") for gate in gates):
-            gates[0] = f"everyone, {gates[0]}"
-        return " · ".join(gates) or "some requests"
 
 
 class Account:
@@ -102,7 +74,7 @@ class Account:
         match role:
             case WayIn():
                 for url in role.urls(fields):
-                    for door, host in _split(str(url), role.bindings(fields)):
+                    for door, host in split_url(str(url), role.bindings(fields)):
                         self.doors[door][host].append(resource)
             case PathOf():
                 self.routes[str(fields.get(_parent_field(resource.kind)))].append(resource)
@@ -165,11 +137,12 @@ class Account:
         patterns = find_patterns(region.host, hosts)
         return [resource for pattern in patterns for resource in hosts[pattern]]
 
-    def enter_publicly(self, region: Region) -> EntryPoint | None:
-        """Who gets through at the host and port of a region from everywhere, if it is not public itself."""
-        public = replace(region, door=replace(region.door, binding="public"))
-        is_other = region.door.binding in ("internal", "kubernetes")
-        return self.enter(public) if is_other and self.has_way_in(public) else None
+    def find_authority(self, name: str) -> str | None:
+        """The digest of the certificate authority of this name, with or without its kind; None if there is none."""
+        for resource in self.resources.values():
+            if isinstance(resource.kind.access, Authority) and name in (resource.name, resource.name.partition("/")[2]):
+                return identify_authority(resource)
+        return None
 
     def serves_port(self, region: Region) -> bool:
         """Whether the host and port of a region have a way in, with any scheme and from anywhere."""
@@ -177,22 +150,17 @@ class Account:
         return any(self.has_way_in(replace(region, door=door)) for door in others)
 
     def _is_served(self, resource: Resource) -> bool:
-        role = _role(resource)
-        if _is_served_by_children(resource):
+        role = role_of(resource)
+        if is_served_by_children(resource):
             return any(_has_upstream(route.fields) for route in self.routes.get(resource.key, ()))
         return bool(role.policy) or role.from_agent or _has_upstream(resource.fields)
 
-    def enter_part(self, region: Region) -> EntryPoint:
-        """Who may use a part of the account."""
-        compiler = _Compiler(self)
-        program = compiler.guard(region.door.scheme, PASS)
-        return EntryPoint(region, tuple(compiler.words), frozenset(compiler.uses), program)
 
-    def enter(self, region: Region, paths: Set[str] = frozenset()) -> EntryPoint:
-        """Who gets through in a region. `paths`: those that both states mention."""
-        pass_through = _Compiler(self)
-        program = pass_through.compile(region, region.example_path(paths) if region.path or region.below else "")
-        return EntryPoint(region, tuple(pass_through.words), frozenset(pass_through.uses), program)
+def identify_authority(resource: Resource) -> str:
+    """The digest of a certificate authority's certificate, or its key if that is not known."""
+    certificate = resource.fields.get("ca_pem")
+    plain = reveal_text(certificate) if isinstance(certificate, str | Secret) else None
+    return digest(plain.strip()) if plain else resource.key
 
 
 def _has_upstream(fields: Mapping[str, Any]) -> bool:
@@ -202,7 +170,7 @@ def _has_upstream(fields: Mapping[str, Any]) -> bool:
     return is_enabled(fields.get("backend")) or may_answer(document)
 
 
-def _split(url: str, bindings: Iterable[str]) -> Iterator[tuple[Door, str]]:
+def split_url(url: str, bindings: Iterable[str]) -> Iterator[tuple[Door, str]]:
     if "${{" in url:  # known after apply
         scheme, _, host = url.partition("://")
         yield from ((Door(scheme, 0, binding), host) for binding in bindings)
@@ -224,298 +192,16 @@ def _parent_field(kind: Kind) -> str:
     return kind.part_of.field
 
 
-class _Compiler:
-    """Compiles one region, and notes what decides about it."""
-
-    def __init__(self, account: Account) -> None:
-        self.account = account
-        self.builder = account.builder
-        self.words: list[object] = []
-        self.uses: set[str] = set()
-        self.written: Written = {}
-        self._chain: list[str] = []
-        self._forwards = 0
-
-    def say(self, text: object) -> None:
-        """Notes a gate, in words."""
-        self.words.append(text)
-
-    # --- which object serves ------------------------------------------------------------------------------------------
-
-    def compile(self, region: Region, path: str) -> Program:
-        door = region.door
-        program = self._serve(door, region.host, path)
-        if door.binding == "public":
-            return self.guard("endpoints", program)
-        if door.binding == "kubernetes" and "endpoints" in self.account.restrictions:
-            guarded = self.guard("endpoints", program)
-            what = Claim("the restriction of endpoints applies to Kubernetes traffic", is_open=True)
-            return self.builder.branch(what, guarded, program)
-        return program
-
-    def guard(self, part: str, program: Program) -> Program:
-        """The program behind the account's restriction of a part, if it is enforced."""
-        restriction = self.account.restrictions.get(part)
-        if restriction is None:
-            return self._doubt_unread(program, "IPRestriction")
-        self.uses.add(restriction.name)
-        return self.admit_networks(read_list(restriction.fields.get("ip_policy_ids")), [], [], program, REFUSE)
-
-    def _doubt_unread(self, program: Program, kind: str) -> Program:
-        if (why := self.account.unread.get(kind)) is None:
-            return program
-        what = Claim(f"not read: {kind}", why, is_open=True)
-        return self.builder.branch(what, program, REFUSE)
-
-    def _serve(self, door: Door, host: str, path: str) -> Program:
-        """What the objects that cover a host do, the most specific first."""
-        hosts = self.account.doors.get(door, {})
-        program: Program = REFUSE
-        patterns = find_patterns(host, hosts)
-        for index, pattern in reversed(list(enumerate(patterns))):
-            resources = hosts[pattern]
-            mine: Program = REFUSE
-            for resource in sorted(resources, key=lambda member: member.key):
-                mine = self.builder.either(mine, self._enter(resource, door, path))
-            program = self._prefer(mine, program, resources, hosts, patterns[index + 1 :], host, pattern)
-        return program
-
-    def _prefer(
-        self,
-        mine: Program,
-        others: Program,
-        resources: Sequence[Resource],
-        hosts: Mapping[str, list[Resource]],
-        less_specific: Sequence[str],
-        host: str,
-        pattern: str,
-    ) -> Program:
-        """The program of a pattern instead of those of less specific ones, as far as that is documented."""
-        chosen = mine
-        if others is not REFUSE and all(_role(resource).from_agent for resource in resources):  # all may be offline
-            chosen = self.builder.either(mine, others)
-        rest = [resource for name in less_specific for resource in hosts[name]]
-        if rest and any(_is_edge(one) != _is_edge(other) for one in resources for other in rest):
-            what = Claim("an edge and an endpoint share a host by the most specific name", is_open=True)
-            chosen = self.builder.branch(what, chosen, self.builder.either(mine, others))
-        if pattern.startswith("*.") and less_specific:
-            what = Claim("the longest wildcard serves a host that two cover", is_open=True)
-            chosen = self.builder.branch(what, chosen, others)
-        return chosen
-
-    def _enter(self, resource: Resource, door: Door, path: str) -> Program:
-        self.uses.add(resource.name)
-        role = _role(resource)
-        if _is_served_by_children(resource):
-            return self._enter_routes(resource, path)
-        protocol = "http" if door.scheme in ("http", "https") else "tcp"
-        if role.policy or role.from_agent:
-            served = PASS if role.from_agent else REFUSE
-            return compile_policy(resource.fields.get(role.policy), protocol, served, self)
-        if door.scheme == "tls" and resource.fields.get("tls_termination") is None:
-            return self._pass_undocumented_termination(resource.fields)
-        return self._pass_modules(resource.fields, protocol, ends_tls=not _passes_tls_on(resource.fields))
-
-    def _pass_undocumented_termination(self, fields: Mapping[str, Any]) -> Program:
-        """Of an edge that does not say where TLS ends: only a client certificate shows that it ends here."""
-        ended = self._pass_modules(fields, "tcp")
-        if is_enabled(fields.get("mutual_tls")):
-            return ended
-        passed_on = self._pass_modules(fields, "tcp", ends_tls=False)
-        what = Claim("TLS is terminated at an edge that does not say where", is_open=True)
-        return self.builder.branch(what, ended, passed_on)
-
-    def _enter_routes(self, edge: Resource, path: str) -> Program:
-        route = self.account.find_route(edge, path)
-        if route is None:
-            return self._doubt_unread(REFUSE, "HTTPSEdgeRoute")
-        self.uses.add(route.name)
-        program = self._pass_modules(route.fields, "http")
-        return self._pass_gates(edge.fields, program)
-
-    # --- what an object does ------------------------------------------------------------------------------------------
-
-    def _pass_modules(self, fields: Mapping[str, Any], protocol: str, *, ends_tls: bool = True) -> Program:
-        """The program of an edge or a route: its modules, its traffic policy, and what is behind them.
-
-        If the upstream ends TLS, an edge sees no more than addresses and the name of the host.
-        """
-        self.written, before = {**self.written, **_list_written(fields)}, self.written
-        program = self._pass_modules_and_policy(fields, protocol, ends_tls)
-        self.written = before
-        return program
-
-    def _pass_modules_and_policy(self, fields: Mapping[str, Any], protocol: str, ends_tls: bool) -> Program:
-        policy = fields.get("traffic_policy")
-        document = policy.get("value") if isinstance(policy, Mapping) and is_enabled(policy) else None
-        served = self._reach(fields.get("backend"))
-        answers = compile_policy(document, protocol, served, self) if ends_tls else served
-        program = self._pass_gates(fields, answers, only=None if ends_tls else ("ip_restriction",))
-        if program is answers or document is None:
-            return program
-        alone = compile_policy(document, protocol, REFUSE, _Silent(self))
-        if alone is REFUSE:
-            return program
-        what = Claim("a traffic policy answers before the modules of its route", is_open=True)
-        return self.builder.branch(what, self.builder.either(program, alone), program)
-
-    def _pass_gates(self, fields: Mapping[str, Any], program: Program, only: Sequence[str] | None = None) -> Program:
-        for name, gate in _GATES:
-            module = fields.get(name)
-            if module is not None and is_enabled(module) and (only is None or name in only):
-                program = gate(module, program, self)
-        return program
-
-    def _reach(self, module: Any, seen: frozenset[str] = frozenset()) -> Program:
-        if not is_enabled(module):
-            return REFUSE
-        return self._reach_backend(str(module.get("backend_id")), seen)
-
-    def _reach_backend(self, key: str, seen: frozenset[str]) -> Program:
-        resource = self.account.resources.get(key)
-        if resource is None:
-            return self.builder.branch(Claim(f"the backend {key} can be reached", is_open=True), PASS)
-        self.uses.add(resource.name)
-        role = resource.kind.access
-        if not isinstance(role, Upstream) or role.children is None:
-            return PASS
-        if key in seen:
-            return REFUSE
-        program: Program = REFUSE
-        for child, is_sure in role.children(resource.fields):
-            reached = self._reach_backend(str(child), seen | {key})
-            if not is_sure:
-                what = Claim("a backend of weight 0 is reached", is_open=True)
-                reached = self.builder.branch(what, reached)
-            program = self.builder.either(program, reached)
-        return program
-
-    # --- what policies refer to ---------------------------------------------------------------------------------------
-
-    def admit_networks(
-        self, policies: list[Any], allowed: list[Any], denied: list[Any], passed: Program, refused: Program
-    ) -> Program:
-        """Continues with the addresses that an allow rule and no deny rule of the policies and lists matches."""
-        allow, deny, missing = [*allowed], [*denied], []
-        for key in map(str, policies):
-            if key not in self.account.resources:
-                missing.append(key)
-            else:
-                self.uses.add(self.account.resources[key].name)
-            for rule in self.account.rules.get(key, ()):
-                self.uses.add(rule.name)
-                (allow if rule.fields.get("action") == "allow" else deny).append(rule.fields.get("cidr"))
-        try:
-            condition = networks_of(([str(text) for text in allow], [str(text) for text in deny]))
-        except ValueError:
-            what = Claim("networks that cannot be read", digest([allow, deny]), is_open=True)
-            return self.builder.branch(what, passed, refused)
-        self.say(_NetworksInWords(condition.networks))
-        program = self.builder.branch(condition, passed, refused)
-        for key in missing:
-            what = Claim(f"the IP policy {key} exists", is_open=True)
-            program = self.builder.branch(
-                what, program, self.builder.branch(Claim(f"{key} admits", is_open=True), passed)
-            )
-        for kind in ("IPPolicy", "IPPolicyRule"):
-            if kind in self.account.unread:
-                what = Claim(f"not read: {kind}", self.account.unread[kind], is_open=True)
-                program = self.builder.branch(what, passed, refused)
-        return program
-
-    def admit_authorities(self, keys: list[Any], passed: Program) -> Program:
-        found = [self.authority(key) for key in keys]
-        known = [item for item in found if item is not None]
-        names = tuple(sorted(name for _, name in known))
-        self.say(f"client certificate ({', '.join(names)})" if names else "client certificate")
-        program = self.builder.branch(Certificate(frozenset(key for key, _ in known), names), passed)
-        if len(known) == len(found):
-            return program
-        what = Claim("a certificate authority that does not exist admits clients", digest(keys), is_open=True)
-        return self.builder.branch(what, passed, program)
-
-    def authority(self, text: Any) -> tuple[str, str] | None:
-        """The digest of a certificate authority and its name, by its key or its certificate."""
-        if isinstance(text, str) and "-----BEGIN" in text:
-            return digest(text.strip()), "a certificate in the policy"
-        resource = self.account.resources.get(str(text))
-        if resource is None or not isinstance(resource.kind.access, Authority):
-            return None
-        self.uses.add(resource.name)
-        certificate = resource.fields.get("ca_pem")
-        plain = reveal_text(certificate) if isinstance(certificate, str | Secret) else None
-        return (digest(plain.strip()) if plain else resource.key), resource.name
-
-    def forward(self, url: str, binding: str, offline: Program, written: Written) -> Program:
-        """The program of the internal endpoint with this URL. `offline`: what happens if there is none."""
-        if is_computed(url):
-            return self.builder.branch(Claim("forwards to an endpoint that lets it through", url, is_open=True), PASS)
-        if url in self._chain:
-            return REFUSE
-        self._forwards += 1
-        if len(self._chain) >= _MAX_CHAIN or self._forwards > _MAX_FORWARDS:
-            self.say("unknown: too many endpoints forward to each other")
-            what = Claim("more endpoints forward to each other than are followed", is_open=True)
-            return self.builder.branch(what, PASS)
-        for door, host in _split(url, (binding,)):
-            hosts = self.account.doors.get(door, {})
-            patterns = find_patterns(host, hosts)
-            if not patterns:
-                return offline
-            self._chain.append(url)
-            self.written, before = written, self.written
-            program = self._serve(door, host, "")
-            self.written = before
-            self._chain.pop()
-            if all(_role(resource).from_agent for pattern in patterns for resource in hosts[pattern]):
-                return self.builder.either(program, offline) if offline is not REFUSE else program
-            return program
-        raise AssertionError("unreachable: there is one binding")
-
-
-class _Silent(_Compiler):
-    """Compiles without repeating words."""
-
-    def __init__(self, parent: _Compiler) -> None:
-        super().__init__(parent.account)
-        self.uses, self.written = parent.uses, parent.written
-
-
-def _is_edge(resource: Resource) -> bool:
+def is_edge(resource: Resource) -> bool:
     """Whether the object is an edge: neither an endpoint of its own policy, nor one of an agent."""
-    role = _role(resource)
+    role = role_of(resource)
     return not (role.policy or role.from_agent)
 
 
-def _is_served_by_children(resource: Resource) -> bool:
-    return _is_edge(resource) and "backend" not in resource.kind.by_name
+def is_served_by_children(resource: Resource) -> bool:
+    return is_edge(resource) and "backend" not in resource.kind.by_name
 
 
-def _role(resource: Resource) -> WayIn:
+def role_of(resource: Resource) -> WayIn:
     assert isinstance(resource.kind.access, WayIn)
     return resource.kind.access
-
-
-def _list_written(fields: Mapping[str, Any]) -> Written:
-    """The headers that a module adds to requests; in which order with the other modules is not documented."""
-    module = fields.get("request_headers")
-    added = module.get("add") if isinstance(module, Mapping) and is_enabled(module) else None
-    return {str(name).lower(): digest(value) for name, value in added.items()} if isinstance(added, Mapping) else {}
-
-
-def _passes_tls_on(fields: Mapping[str, Any]) -> bool:
-    """Whether the upstream of an edge ends TLS."""
-    termination = fields.get("tls_termination")
-    return isinstance(termination, Mapping) and termination.get("terminate_at") == "upstream"
-
-
-class _NetworksInWords(Struct, frozen=True):
-    """A few networks and the number of the others. Converted to text only if it is shown."""
-
-    networks: Networks
-
-    def __str__(self) -> str:
-        texts = [str(network) for network in self.networks.networks()]
-        if not texts:
-            return "no address"
-        return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more networks" if len(texts) > 4 else "")

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Set
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.access.account import PARTS, Account, EntryPoint, Resource
+from reconciler.access.account import PARTS, Account, Resource
 from reconciler.access.conditions import Certificate, Claim, Login, Method, Token
+from reconciler.access.entering import EntryPoint, enter, enter_part, enter_publicly
 from reconciler.access.places import Door, Region, cut_paths
 from reconciler.access.programs import PASS, REFUSE, Branch, Builder, Program, conditions_of
 from reconciler.access.search import Found, Request, find_gained, passes_any
@@ -53,9 +54,8 @@ class Difference(Struct, frozen=True):
         return (self.before.uses if self.before else frozenset()) | (self.after.uses if self.after else frozenset())
 
 
-def analyze(resources: Iterable[Resource]) -> tuple[EntryPoint, ...]:
+def analyze(account: Account) -> tuple[EntryPoint, ...]:
     """Every entry point of an account, with who gets through."""
-    account = Account(resources)
     return tuple(after for _, _, after in _regions(account, account) if after is not None)
 
 
@@ -97,14 +97,14 @@ def _regions(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoi
 
 
 def _enter(account: Account, region: Region, paths: Set[str]) -> EntryPoint | None:
-    return account.enter(region, paths) if account.has_way_in(region) else None
+    return enter(account, region, paths) if account.has_way_in(region) else None
 
 
 def _parts(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoint | None, EntryPoint | None]]:
     """The parts of the account that restrictions guard."""
     for part, words in PARTS.items():
         region = Region(Door(part, 0, "account"), words)
-        yield region, before.enter_part(region), after.enter_part(region)
+        yield region, enter_part(before, region), enter_part(after, region)
 
 
 def _openers(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoint | None, EntryPoint | None]]:
@@ -165,7 +165,7 @@ class _Judge:
         self._gained: dict[tuple[int, int], Found | None] = {}
 
     def decide(self, region: Region, one: EntryPoint | None, other: EntryPoint | None) -> _Judged | None:
-        old, new = _program(one or self._before.enter_publicly(region)), _program(other)
+        old, new = _program(one or enter_publicly(self._before, region)), _program(other)
         if old is new:
             return None
         if (gained := self._find_gained(old, new)) is not None:

@@ -44,6 +44,10 @@ class Networks(Struct, frozen=True, cache_hash=True):
         number = _range_of(address)[0]
         return any(first <= number <= last for first, last in self.ranges)
 
+    def size(self) -> int:
+        """How many addresses the set has."""
+        return sum(last - first + 1 for first, last in self.ranges)
+
     def first(self) -> str:
         """An address of the set: one for documentation if it has one, else its first. The set is not empty."""
         return next((address for address in _PLAIN if self.contains(address)), _spell(self.ranges[0][0]))
@@ -102,6 +106,8 @@ def _invert(ranges: tuple[Range, ...]) -> Iterator[Range]:
 
 NOWHERE: Final = Networks()
 EVERYWHERE: Final = Networks(((0, _END - 1),))
+FAMILIES: Final = Networks(((0, _V4 - 1),)), Networks(((_V4, _END - 1),))
+"""All IPv4 addresses, and all IPv6 addresses."""
 
 
 @lru_cache(maxsize=65536)

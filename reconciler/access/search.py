@@ -134,6 +134,17 @@ def passes_any(program: Program) -> bool:
     return find_gained(REFUSE, program) is not None
 
 
+def find_passing(program: Program, case: Case) -> Networks | None:
+    """The addresses from which some request of a set may get through; None if there are too many cases to tell."""
+    steps, found = _Steps(MAX_STEPS), Networks()
+    try:
+        for passing in _differences(REFUSE, program, case, steps):
+            found |= passing.source
+    except _TooMany:
+        return None
+    return found
+
+
 def make_universe(*programs: Program) -> Case:
     """All requests, with the values of each property that the programs distinguish."""
     certificates, people = {""}, {None}

@@ -34,6 +34,7 @@ from reconciler.project.documents.resolve import Variable
 from reconciler.project.settings.config import Config
 
 if TYPE_CHECKING:
+    from reconciler.access.account import Account as ResolvedAccount
     from reconciler.operations.base_side import BaseSide
     from reconciler.planning.judging.rules import Rules
     from reconciler.planning.policies.rule import Rule
@@ -146,6 +147,10 @@ class OpenProject:
         environment = self.config.environment.name if self.config.environment is not None else ""
         problems = (*self.warnings, *plan.problems)
         return replace(plan, problems=problems, account=self.account_name, environment=environment)
+
+    def find_accounts(self, snapshot: Snapshot) -> tuple[ResolvedAccount, ResolvedAccount]:
+        """The account of a snapshot as it is, and as the plan leaves it, for questions about access."""
+        return planner.find_accounts(self.manifest, snapshot, kinds.list_planned(), self.options)
 
     def with_policy_findings(self, plan: Plan) -> Plan:
         """The plan with the findings of the project's policies."""

@@ -14,9 +14,11 @@ from reconciler.access.places import Region
 from reconciler.access.programs import Builder
 from reconciler.model.access import Name, WayIn
 from reconciler.model.access_change import AccessChange, Verdict
+from reconciler.model.canonical import canonical_spec
 from reconciler.model.change import Action, Change
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home, Kind
+from reconciler.model.manifest import Ensure, Manifest
 from reconciler.model.snapshot import Live, LiveKey
 from reconciler.model.value import Ref, Value, digest, substitute
 from reconciler.planning.comparing.canonical_fields import UNREAD, canonical_live
@@ -49,6 +51,15 @@ def list_states(
     names = _Names(decisions, index)
     before = {live.key: _read(live, index, names) for live in _list_live(index)}
     return before.values(), _list_after(decisions, deleted_with, before)
+
+
+def declare_account(manifest: Manifest, kinds: Mapping[str, Kind]) -> Account:
+    """The account that has nothing but what the manifest declares."""
+    return Account(
+        Resource(kind, str(address), str(address), _complete(kind, _resolve(canonical_spec(kind, item.spec), {})))
+        for address, item in manifest.declarations.items()
+        if item.ensure is Ensure.PRESENT and _decides(kind := kinds[address.kind])
+    )
 
 
 def find_unread(index: LiveIndex) -> dict[str, str]:

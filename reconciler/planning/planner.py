@@ -11,7 +11,8 @@ from graphlib import CycleError
 
 from msgspec.structs import replace
 
-from reconciler.access.account import Resource
+from reconciler.access.account import Account, Resource
+from reconciler.access.programs import Builder
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonical_spec
 from reconciler.model.change import Action, Change
@@ -64,13 +65,7 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options:
     Nothing is raised. A problem concerns one or a few resources: these are skipped, with the changes of what refers to
     them and the deletes of what they use. So that these are found too, planning starts again with the skipped ones.
     """
-    held: dict[Address, Problem] = {}
-    while True:
-        planning = _Planning(manifest, snapshot, kinds, options, held)
-        more = planning.decide()
-        if not more:
-            return planning.finish()
-        held |= more
+    return _decide(manifest, snapshot, kinds, options).finish()
 
 
 def match_all(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[LiveKey, Address]:
@@ -87,15 +82,29 @@ def list_states(
     manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions
 ) -> tuple[tuple[Resource, ...], tuple[Resource, ...]]:
     """The objects that decide about access, now and after the plan was applied."""
+    planning = _decide(manifest, snapshot, kinds, options)
+    decisions, (_, _, deleted_with) = planning.decisions, planning.sequenced
+    before, after = access.list_states(decisions, deleted_with, planning.index)
+    return tuple(before), tuple(after)
+
+
+def find_accounts(
+    manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions
+) -> tuple[Account, Account]:
+    """The account as it is, and as the plan leaves it, for questions about access."""
+    planning = _decide(manifest, snapshot, kinds, options)
+    builder, unread = Builder(), access.find_unread(planning.index)
+    before, after = access.list_states(planning.decisions, planning.sequenced.deleted_with, planning.index)
+    return Account(before, builder, unread), Account(after, builder, unread)
+
+
+def _decide(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions) -> _Planning:
     held: dict[Address, Problem] = {}
     while True:
         planning = _Planning(manifest, snapshot, kinds, options, held)
         if not (more := planning.decide()):
-            break
+            return planning
         held |= more
-    decisions, (_, _, deleted_with) = planning.decisions, planning.sequenced
-    before, after = access.list_states(decisions, deleted_with, planning.index)
-    return tuple(before), tuple(after)
 
 
 class _Planning:

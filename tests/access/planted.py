@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.simulation.planted import Bug
 
-ACCOUNT, COMPARE, MODULES = "access/account.py", "access/compare.py", "access/modules.py"
-NETWORKS, PLACES, POLICIES = "access/networks.py", "access/places.py", "access/policies.py"
-PROGRAMS, SEARCH = "access/programs.py", "access/search.py"
+ACCOUNT, COMPARE, ENTERING = "access/account.py", "access/compare.py", "access/entering.py"
+MODULES, NETWORKS, PLACES = "access/modules.py", "access/networks.py", "access/places.py"
+POLICIES, PROGRAMS, SEARCH = "access/policies.py", "access/programs.py", "access/search.py"
 
 
 def _fault(name: str, file: str, old: str, new: str) -> Bug:
@@ -25,14 +25,14 @@ FAULTS: tuple[Bug, ...] = (
     _fault("an intersection loses single addresses", NETWORKS, "if first <= last:", "if first < last:"),
     _fault(
         "allow and deny are confused",
-        ACCOUNT,
+        ENTERING,
         'rule.fields.get("action") == "allow"',
         'rule.fields.get("action") != "allow"',
     ),
     # --- restrictions of the account ----------------------------------------------------------------------------------
     _fault(
         "endpoints are not restricted",
-        ACCOUNT,
+        ENTERING,
         'if door.binding == "public":\n            return self.guard("endpoints", program)',
         'if door.binding == "public":\n            return program',
     ),
@@ -40,18 +40,18 @@ FAULTS: tuple[Bug, ...] = (
     _fault(
         "parts of the account are compared backwards",
         COMPARE,
-        "yield region, before.enter_part(region), after.enter_part(region)",
-        "yield region, after.enter_part(region), before.enter_part(region)",
+        "yield region, enter_part(before, region), enter_part(after, region)",
+        "yield region, enter_part(after, region), enter_part(before, region)",
     ),
     # --- which object serves ------------------------------------------------------------------------------------------
     _fault("exact routes serve nothing", ACCOUNT, "by_match.get((path, False))", "by_match.get((path, None))"),
     _fault("the shortest prefix serves", ACCOUNT, "range(len(path), -1, -1)", "range(len(path) + 1)"),
     _fault(
-        "the least specific host serves", ACCOUNT, "reversed(list(enumerate(patterns)))", "list(enumerate(patterns))"
+        "the least specific host serves", ENTERING, "reversed(list(enumerate(patterns)))", "list(enumerate(patterns))"
     ),
     _fault(
         "agents are always online",
-        ACCOUNT,
+        ENTERING,
         "            chosen = self.builder.either(mine, others)\n",
         "            chosen = mine\n",
     ),
@@ -71,33 +71,33 @@ FAULTS: tuple[Bug, ...] = (
     # --- what is behind -----------------------------------------------------------------------------------------------
     _fault(
         "a disabled backend is reached",
-        ACCOUNT,
+        ENTERING,
         "        if not is_enabled(module):\n            return REFUSE\n        return self._reach_backend",
         "        if not is_enabled(module):\n            return PASS\n        return self._reach_backend",
     ),
-    _fault("children of a backend are in doubt", ACCOUNT, "if not is_sure:", "if is_sure:"),
+    _fault("children of a backend are in doubt", ENTERING, "if not is_sure:", "if is_sure:"),
     _fault(
         "a circle of endpoints answers",
-        ACCOUNT,
+        ENTERING,
         "        if url in self._chain:\n            return REFUSE\n",
         "        if url in self._chain:\n            return PASS\n",
     ),
     _fault(
         "an endpoint that does not exist answers",
-        ACCOUNT,
+        ENTERING,
         "                return offline\n            self._chain",
         "                return PASS\n            self._chain",
     ),
     # --- modules ------------------------------------------------------------------------------------------------------
     _fault(
         "gates of an edge do not hold for its routes",
-        ACCOUNT,
+        ENTERING,
         "return self._pass_gates(edge.fields, program)",
         "return program",
     ),
     _fault(
         "only address gates count",
-        ACCOUNT,
+        ENTERING,
         'only=None if ends_tls else ("ip_restriction",)',
         'only=("ip_restriction",)',
     ),

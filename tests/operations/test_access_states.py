@@ -78,7 +78,7 @@ def find_differences(one: Iterable[Resource], other: Iterable[Resource]) -> list
 
 
 def list_entry_points(resources: Iterable[Resource]) -> dict[str, str]:
-    return {str(entry.region): program_text(entry.program) for entry in analyze(resources)}
+    return {str(entry.region): program_text(entry.program) for entry in analyze(Account(resources))}
 
 
 @pytest.mark.parametrize(

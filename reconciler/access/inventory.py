@@ -1,0 +1,39 @@
+"""Lists every way into an account, with who gets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.access.account import Account
+from reconciler.access.compare import analyze
+from reconciler.access.entering import EntryPoint
+from reconciler.access.questions import is_public, list_unknown
+from reconciler.access.witness import TOO_LARGE
+from reconciler.model.access_entry import AccessEntry
+
+
+def list_entries(account: Account) -> Iterator[AccessEntry]:
+    """Every entry point, ordered by scheme, port, host and path."""
+    for entry in sorted(analyze(account), key=lambda entry: entry.region):
+        yield describe_entry(account, entry)
+
+
+def describe_entry(account: Account, entry: EntryPoint) -> AccessEntry:
+    """An entry point in words."""
+    region = entry.region
+    stacks = {resource.stack for resource in account.list_ways_in(region)}
+    public, unknown = is_public(entry.program), list_unknown(entry.program)
+    return AccessEntry(
+        str(region),
+        region.door.scheme,
+        region.host,
+        region.door.port,
+        region.path,
+        region.below,
+        region.door.binding,
+        entry.admits,
+        public is not False,
+        unknown if public is not None else (*unknown, TOO_LARGE),
+        tuple(sorted(entry.uses)),
+        ", ".join(sorted(stacks)) if stacks and "" not in stacks else "",
+    )

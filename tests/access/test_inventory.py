@@ -1,0 +1,66 @@
+"""The inventory: which ways in an account has, and which of them are public."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.access.account import Account
+from reconciler.access.inventory import list_entries
+from reconciler.model.access_entry import AccessEntry
+from tests.access import objects as o
+from tests.access.live import read_resources
+
+URL = "https://shop.example.com"
+
+
+def list_shop(*rules: o.Object) -> AccessEntry:
+    """The entry point of an endpoint whose policy has these rules, and answers."""
+    answers = o.rule(o.action("custom-response", status_code=200, body="hello"))
+    account = Account(read_resources({"CloudEndpoint": [o.cloud(URL, o.on_request(*rules, answers))]}))
+    return next(entry for entry in list_entries(account) if entry.host == "shop.example.com")
+
+
+def admit(*networks: str) -> o.Object:
+    return o.rule(o.action("restrict-ips", enforce=True, allow=[*networks]))
+
+
+def test_an_endpoint_that_answers_everyone_is_public() -> None:
+    entry = list_shop()
+    assert (entry.entry_point, entry.admits, entry.public) == (URL, "everyone", True)
+    assert (entry.scheme, entry.port, entry.binding, entry.unknown) == ("https", 443, "public", ())
+
+
+@pytest.mark.parametrize(
+    ("networks", "public"),
+    [
+        (("0.0.0.0/0",), True),
+        (("0.0.0.0/1",), True),
+        (("128.0.0.0/2", "0.0.0.0/2"), True),
+        (("::/0",), True),
+        (("0.0.0.0/2",), False),
+        (("203.0.113.0/24",), False),
+    ],
+)
+def test_an_endpoint_is_public_if_half_of_all_addresses_are_admitted(networks: tuple[str, ...], public: bool) -> None:
+    assert list_shop(admit(*networks)).public is public
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        o.action("oauth", provider="google"),
+        o.action("basic-auth", credentials=["a:password"]),
+        o.action("verify-webhook", provider="github", secret="s"),
+        o.action("deny", status_code=403),
+    ],
+)
+def test_an_endpoint_behind_a_gate_is_not_public(gate: o.Object) -> None:
+    assert not list_shop(o.rule(gate)).public
+
+
+def test_an_endpoint_that_refuses_some_requests_is_public() -> None:
+    assert list_shop(o.rule(o.action("deny", status_code=403), when=["req.method == 'PUT'"])).public
+
+
+def test_a_gate_that_does_not_enforce_keeps_an_endpoint_public() -> None:
+    assert list_shop(o.rule(o.action("basic-auth", credentials=["a:password"], enforce=False))).public
