@@ -5,7 +5,7 @@ Validation, diff, order of calls, sandbox, schemas and reference pages are deriv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from reconciler.model.access import Access, Name, PathOf, Upstream, WayIn
 from reconciler.model.fields.field import Field, fields_of
 from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.health import AccountFacts, Body, Health, Record
 from reconciler.model.value import Json
 
 
@@ -118,6 +119,10 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
     """Irreversible if deleted: another account may then acquire the same name or address."""
     access: Access | None = None
     """What the object means for who can reach what: a way in, a gate, an upstream; None: nothing."""
+    health: Callable[[Body, AccountFacts], Health | None] | None = None
+    """Whether an object works; None: nothing is said about it."""
+    records: Callable[[Body], Iterable[Record]] | None = None
+    """The DNS records that an object needs."""
     host: str | None = None
     """The field or output with the reserved hostname, which values of other resources may mention."""
     modules: Modules = Modules()

@@ -62,5 +62,5 @@ def test_an_endpoint_that_refuses_some_requests_is_public() -> None:
     assert list_shop(o.rule(o.action("deny", status_code=403), when=["req.method == 'PUT'"])).public
 
 
-def test_a_gate_that_does_not_enforce_keeps_an_endpoint_public() -> None:
+def test_an_endpoint_behind_a_gate_that_does_not_enforce_is_public() -> None:
     assert list_shop(o.rule(o.action("basic-auth", credentials=["a:password"], enforce=False))).public

@@ -4,12 +4,13 @@ from typing import Annotated, ClassVar, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import access
+from reconciler.kinds.rules import access, health
 from reconciler.kinds.types.fields import CertificateStatus, Deferred, Description, Metadata, PlainHost
 from reconciler.kinds.types.modules import CertificatePolicy
 from reconciler.model.access import Name
 from reconciler.model.fields.annotations import Immutable
 from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.health import AccountFacts, Actor, Body, Health, State
 from reconciler.model.kind import Kind
 
 
@@ -47,6 +48,17 @@ class AgentIngressRead(Read):
     certificate_management_status: CertificateStatus | None = None
 
 
+def _check_ingress(body: Body, facts: AccountFacts) -> Health | None:
+    """The certificates of an ingress with a policy; responses show no certificate, only when it will be renewed."""
+    if body.get("certificate_management_policy") is None:
+        return None
+    status = body.get("certificate_management_status")
+    job = health.check_provisioning(status, facts, health.list_delegations(body))
+    if job.state is State.HEALTHY and job.due is None:
+        return Health(State.PROGRESSING, "the certificate is not issued yet", actor=Actor.PLATFORM)
+    return job
+
+
 KIND = Kind(
     spec=AgentIngress,
     read=AgentIngressRead,
@@ -57,6 +69,8 @@ KIND = Kind(
     unique=True,
     irreplaceable=True,
     access=Name(),
+    health=_check_ingress,
+    records=health.list_delegations,
     example="""
         domain: connect.example.com
         certificate_management_policy: {private_key_type: ecdsa}

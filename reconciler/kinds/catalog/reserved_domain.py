@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import canonical
+from reconciler.kinds.rules import canonical, health
 from reconciler.kinds.types.fields import CertificateStatus, Deferred, Description, Host, Id, Metadata, NonEmpty, Region
 from reconciler.kinds.types.modules import CertificatePolicy
 from reconciler.model.access import Name
@@ -21,8 +21,10 @@ from reconciler.model.fields.annotations import (
     UpdateOnly,
 )
 from reconciler.model.fields.spec import Part, Read, Ref, Spec
+from reconciler.model.health import AccountFacts, Actor, Body, Health, State, read_instant
 from reconciler.model.kind import Kind
 from reconciler.model.problem import Finding
+from reconciler.model.value import value_at
 
 
 class DomainCertificatePolicy(CertificatePolicy):
@@ -105,6 +107,42 @@ class ReservedDomainRead(Read):
     https_endpoint_configuration: Ref | None = None
 
 
+def _check_domain(body: Body, facts: AccountFacts) -> Health:
+    """The certificate of a custom hostname. The platform has one for its own domains."""
+    records = health.list_host_records(body)
+    job = health.check_provisioning(body.get("certificate_management_status"), facts, records)
+    if job.state is not State.HEALTHY:
+        return job
+    if body.get("cname_target", "absent") in (None, ""):
+        return job
+    certificate = health.text_at(body, "certificate", "id")
+    if not certificate:
+        return _check_missing_certificate(body, facts)
+    served = facts.find("TLSCertificate", certificate)
+    end = None if served is None else read_instant(served.get("not_after"))
+    if end is not None and facts.now >= end:
+        reason = f"its certificate expired on {health.say_day(end)}"
+        return Health(State.DEGRADED, reason, "serve another certificate", Actor.YOU, due=end)
+    return job
+
+
+def _check_missing_certificate(body: Body, facts: AccountFacts) -> Health:
+    if value_at(body, ["certificate_management_policy"]) is not None:
+        return Health(State.PROGRESSING, "the certificate is not issued yet", actor=Actor.PLATFORM)
+    hostport = f"{health.text_at(body, 'domain').lower()}:443"
+    edges = facts.list_where("TLSEdge", ("hostports",), hostport)
+    upstream = [health.text_at(edge, "tls_termination", "terminate_at") == "upstream" for edge in edges]
+    needs_one = facts.list_where("HTTPSEdge", ("hostports",), hostport) or False in upstream
+    if edges and not needs_one and facts.is_complete("HTTPSEdge") and facts.is_complete("TLSEdge"):
+        return Health(State.HEALTHY)
+    return Health(
+        State.DEGRADED if needs_one else State.PROGRESSING,
+        "it has no certificate, and none is being obtained",
+        "set certificate_management_policy or certificate_id",
+        Actor.YOU,
+    )
+
+
 KIND = Kind(
     spec=ReservedDomain,
     read=ReservedDomainRead,
@@ -115,6 +153,8 @@ KIND = Kind(
     unique=True,
     irreplaceable=True,
     access=Name(),
+    health=_check_domain,
+    records=health.list_host_records,
     host="domain",
     example="""
         domain: app.example.com

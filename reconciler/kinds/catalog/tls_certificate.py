@@ -6,13 +6,15 @@ from typing import Annotated
 from pydantic import BaseModel
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import syntax
+from reconciler.kinds.rules import health, syntax
 from reconciler.kinds.types.fields import CertificatePem, Description, Metadata, PrivateKeyPem
+from reconciler.model.access import read_texts
 from reconciler.model.fields.annotations import Immutable, InputOnly
 from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.health import AccountFacts, Actor, Body, Health, State
 from reconciler.model.kind import Kind, Wire
 from reconciler.model.problem import Finding
-from reconciler.model.value import reveal_text
+from reconciler.model.value import reveal_text, value_at
 
 
 class TLSCertificate(Spec):
@@ -59,6 +61,23 @@ class TLSCertificateRead(Read):
     subject_country: str = ""
 
 
+def _check_certificate(body: Body, facts: AccountFacts) -> Health | None:
+    """The validity of an uploaded certificate, and the hosts that it serves. The platform renews its own."""
+    if KIND.is_automatic(body):
+        return None
+    renew = "upload a renewed certificate"
+    valid = health.check_validity(body.get("not_before"), body.get("not_after"), facts, renew)
+    names = read_texts(value_at(body, ["subject_alternative_names", "dns_names"]))
+    names = names or [health.text_at(body, "subject_common_name")]
+    domains = facts.list_where("ReservedDomain", ("certificate", "id"), health.text_at(body, "id"))
+    hosts = sorted({health.text_at(domain, "domain") for domain in domains})
+    uncovered = [host for host in hosts if host and not any(health.covers(name, host) for name in names)]
+    if valid.state is State.DEGRADED or not uncovered:
+        return valid
+    reason = f"it does not cover {', '.join(uncovered)}"
+    return Health(State.DEGRADED, reason, "serve a certificate that names the host", Actor.YOU, due=valid.due)
+
+
 KIND = Kind(
     spec=TLSCertificate,
     read=TLSCertificateRead,
@@ -67,6 +86,7 @@ KIND = Kind(
     id_prefix="cert_",
     identity=("certificate_pem",),
     wire=Wire(automatic="issued_at"),
+    health=_check_certificate,
     example="""
         certificate_pem: {from_file: tls/app.pem}
         private_key_pem: {from_env: APP_TLS_KEY}

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
+from reconciler.model.health import read_instant
 from reconciler.model.manifest import Declaration
 from reconciler.model.snapshot import Live
 
 
 def read_creation_time(live: Live) -> float | None:
     """The creation time of an object in seconds since 1970; None if the response has no valid `created_at`."""
-    text = live.body.get("created_at")
-    try:
-        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return moment.timestamp() if moment is not None and moment.tzinfo is not None else None
+    return read_instant(live.body.get("created_at"))
 
 
 def is_in_overlap(declaration: Declaration, successor: Live, old: Live, now: float) -> bool:
