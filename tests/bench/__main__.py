@@ -74,6 +74,7 @@ SECTIONS: dict[str, Callable[[Bench, bool], Iterator[Row]]] = {
     "validate": lambda bench, full: bench.validates(),
     "plan": _plans,
     "warm": lambda bench, full: bench.warm_plan(),
+    "access": lambda bench, full: bench.access(),
     "requests": lambda bench, full: bench.requests(1_000),
     "latency": lambda bench, full: bench.latency(10_000),
     "apply": lambda bench, full: bench.applies((1_000, 5_000)),

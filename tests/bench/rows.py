@@ -141,6 +141,23 @@ class Bench:
         what = f"plan of {size:,} at {LATENCY * 1000:.0f} ms, of the longest chain of pages + own time"
         yield Row(what, Figure.of([wall / limit for wall in walls]), "×", 1.1)
 
+    def access(self, size: int = 10_000) -> Iterator[Row]:
+        """The analysis of access alone, where every network changes; without changes nothing is analyzed."""
+        world = self.world(size)
+        changed = worlds.with_new_networks(world, self._folder / f"networks-{size}")
+        with self.account(world) as sandbox:
+            unchanged, runs = (
+                self._measure(lambda: self._analyze(root, sandbox), slow=True)  # noqa: B023 - called at once
+                for root in (world.root, changed.root)
+            )
+        idle, figures = ([json.loads(run.output.splitlines()[-1]) for run in group] for group in (unchanged, runs))
+        entries = figures[0]["entry points"]
+        yield Row(f"access of {size:,}, {entries:,} entry points change, CPU", _take(figures, "access"), "s", 0.5)
+        yield Row("… without changes, CPU", _take(idle, "access"), "s", 0.01)
+
+    def _analyze(self, root: Path, sandbox: SandboxProcess) -> Taken:
+        return measure.run([sys.executable, "-m", "tests.bench.access_run", str(root), sandbox.base_url])
+
     # --- applies --------------------------------------------------------------------------------------------------
 
     def applies(self, sizes: tuple[int, ...]) -> Iterator[Row]:
@@ -349,6 +366,10 @@ class Bench:
         words = ["terraform", "apply", "-no-color", "-input=false", "-auto-approve", f"-parallelism={AT_ONCE}"]
         taken = measure.run(words, folder=folder)
         yield Row(f"terraform, CPU per create of {size:,}", Figure.of([taken.cpu / size * 1000]), "ms")
+
+
+def _take(figures: list[dict[str, float]], name: str) -> Figure:
+    return Figure.of([figure[name] for figure in figures])
 
 
 def _ratio(runs: list[Taken]) -> float:

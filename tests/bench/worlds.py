@@ -179,6 +179,14 @@ def with_new_descriptions(world: SizedProject, root: Path) -> SizedProject:
     return SizedProject(world.resources, root, world.database)
 
 
+def with_new_networks(world: SizedProject, root: Path) -> SizedProject:
+    """A copy of a project in which every network of an IP policy differs, so that every entry point changes."""
+    shutil.copytree(world.root, root)
+    for file in (root / "manifests").iterdir():
+        file.write_text(file.read_text().replace("cidr: 10.", "cidr: 11."))
+    return SizedProject(world.resources, root, world.database)
+
+
 def load(world: SizedProject) -> Loaded:
     return load_manifests(load_config(world.root, {"RECONCILER_API_KEY": KEY}), {})
 
