@@ -30,5 +30,7 @@ if __name__ == "__main__":
         requests_per_minute=int(budget) if budget else None,
         latency=float(options.get("latency", "0")) / 1000,
         agent_port=int(options["agent-port"]) if "agent-port" in options else None,
+        faults=Path(options["faults"]) if "faults" in options else None,
+        nameserver=options.get("nameserver"),
         agent_configs=[Path(options["agent-config"])] if "agent-config" in options else [],
     )

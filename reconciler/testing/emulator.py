@@ -182,6 +182,17 @@ class Emulator(ABC):
         account = {"account": self.account_name} if self.account_name else {}
         self.post(f"{CONTROL}/faults", {"on": on, **account, **fault})
 
+    def provision(self, *faults: dict[str, Any], **settings: Any) -> None:
+        """Changes how certificates are obtained: `sandbox.provision({"host": "*", "error_code": "DNS_ERROR"})`.
+
+        Without arguments all records are set and nothing fails; see `/_sandbox/provisioning`.
+        """
+        self.put(f"{CONTROL}/provisioning", {"faults": [*faults], **settings})
+
+    def move_clock(self, *, days: float = 0.0, seconds: float = 0.0) -> None:
+        """Sets the platform's clock this far ahead of that of the machine, back to it without arguments."""
+        self.put(f"{CONTROL}/clock", {"offset": days * 86_400 + seconds})
+
     def plant(self, collection: str, *objects: dict[str, Any]) -> None:
         """Adds objects without validation, such as ephemeral endpoints, which no client can create."""
         self.post(

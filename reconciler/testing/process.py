@@ -26,6 +26,8 @@ class SandboxProcess(Emulator):
     port          0: any free port
     agent         whether an agent runs too, at `agent_url`
     agent_config  configuration file of the agent
+    faults        file of conditions to start in
+    nameserver    `ADDRESS:PORT` that must have the DNS records of certificates
     """
 
     def __init__(
@@ -40,6 +42,8 @@ class SandboxProcess(Emulator):
         port: int = 0,
         agent: bool = False,
         agent_config: Path | None = None,
+        faults: Path | None = None,
+        nameserver: str | None = None,
     ) -> None:
         self.api_key = api_key
         self._options = ["--db", str(db), "--api-key", api_key, "--latency", str(latency_ms)]
@@ -50,6 +54,10 @@ class SandboxProcess(Emulator):
         self._keys = read_accounts(accounts, api_key)
         if requests_per_minute is not None:
             self._options += ["--requests-per-minute", str(requests_per_minute)]
+        if faults is not None:
+            self._options += ["--faults", str(faults)]
+        if nameserver is not None:
+            self._options += ["--nameserver", nameserver]
         if agent_config is not None:
             self._options += ["--agent-config", str(agent_config)]
         self._has_agent = agent or agent_config is not None

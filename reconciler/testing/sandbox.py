@@ -94,7 +94,7 @@ class Sandbox(Emulator):
             self._app.agent = Agent(objects)
             self._app.agent.start()
             self.agent_url = f"https://{host}-agent"
-            apps[f"{host}-agent"] = AgentApp(self._app.agent)
+            apps[f"{host}-agent"] = AgentApp(self._app.agent, self._app.faults, cut)
         self._transport = AppTransport(apps)
         self.accounts = OtherAccounts(self, by_key)
         self._direct = AppTransport({host: self._app.serve_unaffected})

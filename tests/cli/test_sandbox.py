@@ -59,3 +59,22 @@ def test_a_database_of_another_program_is_refused(capsys: pytest.CaptureFixture[
         other.execute("CREATE TABLE mine (a)")
     assert main(["sandbox", "--db", str(file)]) == 1
     assert capsys.readouterr().err == f"error: {file}: not a database of the sandbox; use another file\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--faults", "faults.json"], "faults.json: provisioning.retry_after: input should be a valid number"),
+        (
+            ["--nameserver", "ns1.example.net"],
+            "nameserver: value error, it must be an IP address and a port, such as 127.0.0.1:5353",
+        ),
+    ],
+)
+def test_invalid_faults_of_a_sandbox_are_reported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str], why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("faults.json").write_text('{"provisioning": {"retry_after": "soon"}}')
+    assert main(["sandbox", *words]) == 1
+    assert capsys.readouterr().err == f"error: {why}\n"

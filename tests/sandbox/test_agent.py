@@ -362,3 +362,51 @@ def test_the_start_and_stop_of_a_session_are_events(sandbox: SandboxProcess) -> 
         "agent_session_stop.v0",
         "agent_session_start.v0",
     ]
+
+
+def test_a_disconnected_agent_has_no_session_and_opens_nothing_until_it_connects_again(
+    sandbox: SandboxProcess, agent: httpx.Client
+) -> None:
+    start(agent)
+    sandbox.delete("/_sandbox/agent")
+    assert [sandbox.get(path)[path[1:]] for path in ("/tunnels", "/tunnel_sessions", "/endpoints")] == [[], [], []]
+    assert agent.get("/api/status").json()["status"] == "connecting"
+    assert refusal(start(agent))[:2] == (503, 104)
+    sandbox.post("/_sandbox/agent", {})
+    assert agent.get("/api/status").json()["status"] == "online"
+    assert start(agent).status_code == 201
+    assert len(sandbox.get("/tunnel_sessions")["tunnel_sessions"]) == 1
+
+
+def test_an_agent_of_an_old_version_shows_it_in_its_session(sandbox: SandboxProcess) -> None:
+    versions = []
+    for body in ({"version": "2.3.41"}, {}):
+        sandbox.post("/_sandbox/agent", body)
+        [session] = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
+        versions.append(session["agent_version"])
+    assert versions[0] == "2.3.41"
+    assert versions[1].startswith("3.")
+
+
+def test_faults_of_the_agents_api_do_not_affect_the_platform(sandbox: SandboxProcess, agent: httpx.Client) -> None:
+    sandbox.fault("POST /api/tunnels", agent=True, then="status", status=502)
+    sandbox.fault("* *", agent=True, then="cut", nth=2)
+    assert sandbox.get("/tunnels")["tunnels"] == []
+    assert refusal(start(agent))[:2] == (502, 100)
+    with pytest.raises(httpx.TransportError):
+        start(agent)
+    assert agent.get("/api/tunnels").json()["tunnels"] == []
+    assert start(agent).status_code == 201
+
+
+def test_a_tunnel_exists_although_the_agents_answer_was_lost(sandbox: SandboxProcess, agent: httpx.Client) -> None:
+    sandbox.fault("POST /api/tunnels", agent=True, then="commit-then-cut")
+    with pytest.raises(httpx.TransportError):
+        start(agent)
+    assert [tunnel["name"] for tunnel in agent.get("/api/tunnels").json()["tunnels"]] == ["orders"]
+
+
+def test_a_fault_of_the_platform_does_not_affect_the_agents_api(sandbox: SandboxProcess, agent: httpx.Client) -> None:
+    sandbox.fault("* *", then="status", status=500, times=0)
+    assert start(agent).status_code == 201
+    assert sandbox.request("GET", "/tunnels").status_code == 500

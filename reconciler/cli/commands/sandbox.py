@@ -37,6 +37,7 @@ def _number(context: click.Context, parameter: click.Parameter, value: float) ->
         reconciler sandbox --port 0 --db sandbox.db --api-key secret
         reconciler sandbox --accounts 200 --requests-per-minute 120
         reconciler sandbox --agent --agent-config secrets/agent.yml
+        reconciler sandbox --nameserver 127.0.0.1:5353
         reconciler sandbox openapi > openapi.json
     """,
 )
@@ -93,6 +94,17 @@ def _number(context: click.Context, parameter: click.Parameter, value: float) ->
     is_flag=True,
     help="Clear `backends` of failover and weighted backends if a PATCH omits it, as the public platform does.",
 )
+@click.option(
+    "--faults",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="JSON file with `faults`, `provisioning` and `clock`, as the control API takes them.",
+)
+@click.option(
+    "--nameserver",
+    metavar="ADDRESS:PORT",
+    help="Issue certificates only when this name server has the required DNS records.",
+)
 @click.option("--sparse", is_flag=True, help="Omit unset text fields from responses.")
 @click.option("--agent", is_flag=True, help="Also run an agent, and print the address of its API as a second line.")
 @click.option(
@@ -122,6 +134,8 @@ def command(
     requests_per_minute: int | None,
     latency: float,
     patch_empties: bool,
+    faults: Path | None,
+    nameserver: str | None,
     sparse: bool,
     agent: bool,
     agent_port: int,
@@ -148,6 +162,8 @@ def command(
             latency=latency / 1000,
             agent_port=agent_port if agent else None,
             agent_configs=agent_config,
+            faults=faults,
+            nameserver=nameserver,
             variants=Variants(patch_empties=patch_empties, sparse=sparse),
         )
     except ValueError as error:

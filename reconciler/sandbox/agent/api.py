@@ -10,7 +10,6 @@ import json
 from urllib.parse import unquote
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from reconciler.model.value import Json
@@ -18,31 +17,48 @@ from reconciler.sandbox.agent import exchanges
 from reconciler.sandbox.agent.process import ENDPOINTS, TUNNELS, Agent
 from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.server.browsers import find_foreign
+from reconciler.sandbox.server.clock import LoopClock
+from reconciler.sandbox.server.faults import Fault, Faults
+from reconciler.sandbox.server.sending import Answer, Cut, FaultySender, send_answer
 
 _ENDPOINTS, _TUNNELS = "/api/endpoints", "/api/tunnels"
 _LARGEST = 2**20  # bytes of a body
 
 
 class AgentApp:
-    """One ASGI application."""
+    """One ASGI application.
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    faults  those for the agent's API affect its requests; None: there are none
+    cut     resets the connection of a request
+    """
+
+    def __init__(self, agent: Agent, faults: Faults | None = None, cut: Cut | None = None) -> None:
+        self._agent, self._faults = agent, faults or Faults()
+        self._clock = LoopClock()
+        self._sender = FaultySender(cut or (lambda _: None), self._clock, _build_fault_answer)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
+        fault = self._faults.find_fault(request.method, str(scope["path"]), agent=True)
+        if fault is not None and fault.delay:
+            await self._clock.sleep(fault.delay)
         try:
-            status, body = await self._answer(request)
-        except AgentError as failed:
-            details = {"err": str(failed)}
-            status = failed.status
-            body = {"error_code": failed.number, "status_code": status, "msg": failed.msg, "details": details}
+            is_undone = fault is not None and not fault.takes_effect
+            status, body = (0, None) if is_undone else await self._answer_or_refuse(request)
         except ClientDisconnect:
             return
-        response = Response(status_code=status) if body is None else JSONResponse(body, status)
-        await response(scope, receive, send)
+        if fault is None:
+            await send_answer(send, status, body, {})
+        else:
+            await self._sender.send(fault, request, lambda _: None, send, (status, body, {}))
+
+    async def _answer_or_refuse(self, request: Request) -> tuple[int, Json]:
+        try:
+            return await self._answer(request)
+        except AgentError as failed:
+            return failed.status, _describe_error(failed)
 
     async def _answer(self, request: Request) -> tuple[int, Json]:
         foreign = find_foreign(request.headers)
@@ -101,6 +117,17 @@ class AgentApp:
             case "GET", _:
                 return 200, requests.find(unquote(identity))
         raise _not_supported(request.method, path)
+
+
+def _describe_error(failed: AgentError) -> Json:
+    details = {"err": str(failed)}
+    return {"error_code": failed.number, "status_code": failed.status, "msg": failed.msg, "details": details}
+
+
+def _build_fault_answer(fault: Fault) -> Answer:
+    """The response of an injected fault."""
+    body = _describe_error(AgentError(100, fault.status, "injected fault", "Injected fault."))
+    return fault.status, body if fault.body is None else fault.body, dict(fault.headers)
 
 
 def _not_supported(method: str, path: str) -> AgentError:

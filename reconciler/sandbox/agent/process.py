@@ -44,20 +44,22 @@ class Agent:
         self._configs = configs
         self._token: str | None = None
         self._metadata = ""
+        self._version = _VERSION
         self.is_ready = False
         self.captured = CapturedRequests()
         objects.run_command = self.run_command
 
     # --- life cycle ---------------------------------------------------------------------------------------------------
 
-    def start(self, authtoken: str | None = None) -> None:
+    def start(self, authtoken: str | None = None, version: str | None = None) -> None:
         """Starts or restarts the agent, and closes whatever runs. None keeps the present token, "" removes it.
+        `version` is that of its program; None: the default.
 
         Raises AgentError for an unknown token and for an invalid configuration file; the agent is then not ready. Also
         raises AgentError if some configured tunnels or endpoints cannot be opened, after all others were opened.
         """
-        self.is_ready = False
-        self.forget()
+        self.disconnect()
+        self._version = version or _VERSION
         if not all(path.exists() for path in self._configs):
             return
         configured = config_files.read(self._configs)
@@ -83,6 +85,11 @@ class Agent:
                 why = " ".join(str(failed).split())
                 yield f"{configured.sources[name]}: cannot open the {what} {name!r}: {why}"
 
+    def disconnect(self) -> None:
+        """Ends the session and whatever runs. The API still answers, and opens nothing until the next start."""
+        self.is_ready = False
+        self.forget()
+
     def forget(self) -> None:
         """Deletes everything that runs, and the sessions of the agent, including those of an earlier process."""
         self.captured.clear()
@@ -99,8 +106,7 @@ class Agent:
         if session.id not in [session.id for session in self._sessions()]:
             return False
         if command == "stop":
-            self.is_ready = False
-            self.forget()
+            self.disconnect()
         elif command == "restart":
             with suppress(tunnels.AgentError):  # the agent is then not ready
                 self.start()
@@ -110,7 +116,7 @@ class Agent:
         """The status of the agent and of its session."""
         legs: list[Json] = [{"region": "us", "latency": "10ms"}] if self.is_ready else []
         status = "online" if self.is_ready else "connecting"
-        return {"status": status, "agent_version": _VERSION, "session": {"legs": legs}, "uri": "/api/status"}
+        return {"status": status, "agent_version": self._version, "session": {"legs": legs}, "uri": "/api/status"}
 
     # --- what runs ----------------------------------------------------------------------------------------------------
 
@@ -218,7 +224,7 @@ class Agent:
         raw = stored.body["_raw"]
         place = tunnels.Place(raw["scheme"], raw["host"], raw["port"])
         endpoints.check_unchanged(parsed, place, raw["bindings"], pooling=raw["pooling_enabled"])
-        moment = certificates.stamp(derive.now())
+        moment = certificates.stamp(self._database.now())
         described = tunnels.describe_endpoint(parsed.open_at(place), moment)
         self._database.replace(stored, {"_raw": {**raw, **described, "created_at": raw["created_at"]}})
         status = self._show_endpoint(parsed, place)
@@ -258,7 +264,7 @@ class Agent:
         self, collection: str, opened: tunnels.Opened, session: Stored, status: Document, **kept: Document
     ) -> None:
         """Stores what runs, with the objects of the management API. Raises AgentError if the address is taken."""
-        moment, tunnel_id = certificates.stamp(derive.now()), self._database.new_id("tn_")
+        moment, tunnel_id = certificates.stamp(self._database.now()), self._database.new_id("tn_")
         endpoint_id = "" if opened.labels else self._run_endpoint(opened, session, tunnel_id, moment)
         tunnel = {
             **tunnels.describe_tunnel(opened, moment),
@@ -371,10 +377,10 @@ class Agent:
             self._credential()
             return found
         credential = self._credential()
-        moment = certificates.stamp(derive.now())
+        moment = certificates.stamp(self._database.now())
         owner = credential.body["owner_id"] if credential is not None else self._objects.world.user()
         raw = {
-            "agent_version": _VERSION,
+            "agent_version": self._version,
             "credential": ref(credential.id) if credential is not None else None,
             "ip": "127.0.0.1",
             "metadata": self._metadata,

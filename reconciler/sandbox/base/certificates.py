@@ -29,6 +29,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from reconciler.sandbox.base.database import Document
 
+LIFETIME = timedelta(days=90)  # of a certificate that the platform issues
 MOST_PRINCIPALS = 256  # of an SSH certificate: the limit of OpenSSH
 
 _USAGES = {
@@ -190,7 +191,7 @@ def issue(domain: str, kind_of_key: str, now: datetime) -> str:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now)
-        .not_valid_after(now + timedelta(days=90))
+        .not_valid_after(now + LIFETIME)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(domain)]), critical=False)
         .add_extension(usage, critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -203,7 +204,7 @@ def sign_request(csr: str, now: datetime) -> Document:
     """A certificate for a PEM request, with its life. The request is valid (`is_request`)."""
     request = x509.load_pem_x509_csr(csr.encode())
     key = _key_of_all("ecdsa")
-    until = now + timedelta(days=90)
+    until = now + LIFETIME
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Sandbox Kubernetes CA")])
     signed = (
         x509.CertificateBuilder()

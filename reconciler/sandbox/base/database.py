@@ -14,6 +14,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
@@ -70,6 +71,7 @@ class Database:
         self._sql.executescript(_SCHEMA)
         self._changes: list[tuple[Stored | None, Stored | None]] = []
         self._prefix = ""  # of the account: empty, or `ACCOUNT/`
+        self.clock_offset = timedelta()
         self._ids = Ksuids(self.fact("last_id") or "")
 
     def _check_own(self) -> None:
@@ -83,6 +85,10 @@ class Database:
 
     def close(self) -> None:
         self._sql.close()
+
+    def now(self) -> datetime:
+        """The platform's time, in whole seconds: that of the machine, moved by `clock_offset`."""
+        return (datetime.now(UTC) + self.clock_offset).replace(microsecond=0)
 
     @contextmanager
     def in_account(self, account: str) -> Iterator[None]:

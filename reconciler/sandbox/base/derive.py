@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from reconciler.sandbox.base import certificates, ids, vocabulary
@@ -16,19 +16,13 @@ from reconciler.sandbox.base.draft import Draft, World
 from reconciler.sandbox.wire.responses import ref
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "tls": 443}
-_RENEWAL = timedelta(days=30)  # how long before its end a managed certificate is renewed
 _POLICY = "certificate_management_policy"
 _DAY = timedelta(days=1)
-LIFETIME = timedelta(days=90)
-
-
-def now() -> datetime:
-    return datetime.now(UTC).replace(microsecond=0)
 
 
 def derive(draft: Draft, world: World) -> None:
     if not draft.kind.wire.untimed and draft.is_new:
-        draft.doc["created_at"] = certificates.stamp(now())
+        draft.doc["created_at"] = certificates.stamp(world.database.now())
     rule = _RULES.get(draft.kind.name)
     if rule is not None:
         rule(draft, world)
@@ -57,7 +51,7 @@ def _endpoint(draft: Draft, world: World) -> None:
         "hostport": hostport,
         "domain": ref(domain.id) if domain else None,
         "tcp_addr": ref(address.id) if address else None,
-        "updated_at": certificates.stamp(now()),
+        "updated_at": certificates.stamp(world.database.now()),
         "region": "",
     }
 
@@ -108,29 +102,9 @@ def _ingress(draft: Draft, world: World) -> None:
 
 def _reset_certificate_status(draft: Draft) -> None:
     """Resets the status of a new or changed certificate policy. Later reads start and finish the provisioning."""
-    doc, name = draft.doc, _POLICY
-    if doc[name] is None:
+    doc = draft.doc
+    if doc[_POLICY] is None or draft.before is None or draft.before[_POLICY] != doc[_POLICY]:
         doc["certificate_management_status"] = None
-        doc.pop("_reads", None)
-    elif draft.before is None or draft.before[name] != doc[name]:
-        doc["certificate_management_status"] = None
-        doc["_reads"] = 0
-
-
-def build_provisioning_status() -> dict[str, object]:
-    """The status while a certificate is being obtained."""
-    job = {
-        "error_code": None,
-        "msg": "The certificate is being obtained.",
-        "started_at": certificates.stamp(now()),
-        "retries_at": None,
-    }
-    return {"renews_at": None, "provisioning_job": job}
-
-
-def build_renewal_status(status_from: datetime) -> dict[str, object]:
-    """The status of a certificate obtained just now."""
-    return {"renews_at": certificates.stamp(status_from + LIFETIME - _RENEWAL), "provisioning_job": None}
 
 
 def _address(draft: Draft, world: World) -> None:
@@ -164,13 +138,13 @@ def _ssh_authority(draft: Draft, world: World) -> None:
         doc["key_type"] = kind_of_key
 
 
-def period(draft: Draft) -> tuple[datetime, datetime]:
-    """The start and end of an SSH certificate's validity, with defaults counted from now."""
+def period(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
+    """The start and end of an SSH certificate's validity, with defaults counted from `now`."""
     after, until = draft.doc["valid_after"], draft.doc["valid_until"]
     lifetime = _DAY if draft.kind.name == "SSHUserCertificate" else 365 * _DAY
     return (
-        vocabulary.instant(after) if after else now(),
-        vocabulary.instant(until) if until else now() + lifetime,
+        vocabulary.instant(after) if after else now,
+        vocabulary.instant(until) if until else now + lifetime,
     )
 
 
@@ -178,7 +152,7 @@ def _ssh_certificate(draft: Draft, world: World) -> None:
     doc, of_user = draft.doc, draft.kind.name == "SSHUserCertificate"
     if not draft.is_new:
         return
-    since, until = period(draft)
+    since, until = period(draft, world.database.now())
     doc["key_type"] = certificates.key_type(certificates.ssh_public_key(doc["public_key"]))
     authority = world.find(doc["ssh_certificate_authority_id"])
     assert authority is not None
@@ -192,7 +166,7 @@ def _ssh_certificate(draft: Draft, world: World) -> None:
 
 
 def _vault(draft: Draft, world: World) -> None:
-    draft.doc |= {"updated_at": certificates.stamp(now()), "last_updated_by": world.principal}
+    draft.doc |= {"updated_at": certificates.stamp(world.database.now()), "last_updated_by": world.principal}
     if draft.is_new:
         draft.doc["created_by"] = world.principal
     for secret in world.database.page("Secret") if not draft.is_new else ():
@@ -205,7 +179,7 @@ def _secret(draft: Draft, world: World) -> None:
     assert vault is not None
     draft.doc |= {
         "vault_name": vault.body["name"],
-        "updated_at": certificates.stamp(now()),
+        "updated_at": certificates.stamp(world.database.now()),
         "last_updated_by": ref(world.principal),
     }
     if draft.is_new:
@@ -216,20 +190,20 @@ def _secret(draft: Draft, world: World) -> None:
 
 
 def _operator(draft: Draft, world: World) -> None:
-    draft.doc["updated_at"] = certificates.stamp(now())
+    draft.doc["updated_at"] = certificates.stamp(world.database.now())
     draft.doc["region"] = draft.doc["region"] or "global"
     draft.doc["enabled_features"] = [feature.lower() for feature in draft.doc["enabled_features"]]
     if draft.doc["binding"] is not None and "binding" in draft.supplied:
-        draft.doc["_binding"] = _bind(draft.doc["binding"], (draft.before or {}).get("_binding"))
+        draft.doc["_binding"] = _bind(draft.doc["binding"], (draft.before or {}).get("_binding"), world.database.now())
     if draft.is_new:
         draft.doc["principal"] = ref(world.principal)
 
 
-def _bind(binding: Document, before: Document | None) -> Document:
+def _bind(binding: Document, before: Document | None, now: datetime) -> Document:
     """What the platform adds to the binding of an operator: a certificate for its request, and where it connects to."""
     certificate = (before or {}).get("cert")
     if binding["csr"]:
-        certificate = certificates.sign_request(binding["csr"], now())
+        certificate = certificates.sign_request(binding["csr"], now)
     return {"cert": certificate, "ingress_endpoint": "kubernetes-binding-ingress.sandbox.test:443"}
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from reconciler.model.value import Json
-from reconciler.sandbox.base import certificates, derive
+from reconciler.sandbox.base import certificates
 from reconciler.sandbox.base.database import Database, Document, Stored
 
 KEPT = 1000
@@ -105,7 +105,7 @@ class Events:
         return {
             "event_id": self._database.new_id("ev_"),
             "event_type": name,
-            "event_timestamp": certificates.stamp(derive.now()),
+            "event_timestamp": certificates.stamp(self._database.now()),
             "object": about,
         }
 

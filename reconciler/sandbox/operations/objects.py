@@ -20,10 +20,11 @@ from reconciler.model.fields.field import Field
 from reconciler.model.kind import Kind
 from reconciler.model.value import Json
 from reconciler.sandbox import rules
-from reconciler.sandbox.base import certificates, derive
+from reconciler.sandbox.base import certificates, derive, name_server, provisioning
 from reconciler.sandbox.base.database import Database, Document, Stored
 from reconciler.sandbox.base.draft import Draft, World
 from reconciler.sandbox.base.ids import is_id, prefix_of
+from reconciler.sandbox.base.provisioning import Provisioning
 from reconciler.sandbox.base.variants import Variants
 from reconciler.sandbox.operations import links, shared_objects
 from reconciler.sandbox.operations.events import Events
@@ -44,6 +45,7 @@ class Objects:
         self.kinds = tuple(kinds)
         self.events = Events(database)
         self.variants = Variants()
+        self.provisioning = Provisioning()
         self.run_command: Callable[[Stored, str], bool] | None = (
             None  # of an agent, if one runs: whether the session is its
         )
@@ -333,25 +335,26 @@ class Objects:
     # --- certificates that the platform manages -----------------------------------------------------------------------
 
     def _read(self, kind: Kind, stored: Stored) -> Stored:
-        """The object as this read returns it. Each read advances the provisioning of a managed certificate."""
-        reads = stored.body.get("_reads")
-        if reads is None or reads >= 2:
+        """The object as this read returns it, which may advance the provisioning of a managed certificate."""
+        advanced = provisioning.advance(stored.body, self.provisioning, self.database.now(), self._find_missing)
+        if advanced is None:
             return stored
-        doc = {**stored.body, "_reads": reads + 1}
-        if reads == 0:
-            doc["certificate_management_status"] = derive.build_provisioning_status()
-        if reads + 1 == 2:
-            moment = derive.now()
-            doc["certificate_management_status"] = derive.build_renewal_status(moment)
-            if "certificate_id" in doc:
-                policy = doc["certificate_management_policy"]
-                pem = certificates.issue(doc["domain"], policy["private_key_type"], moment)
-                doc["certificate_id"] = self._store_managed(pem, stored.id, certificates.stamp(moment))
+        doc, is_obtained = advanced
+        if is_obtained and "certificate_id" in doc:
+            moment, policy = self.database.now(), doc["certificate_management_policy"]
+            pem = certificates.issue(doc["domain"], policy["private_key_type"], moment)
+            doc["certificate_id"] = self._store_managed(pem, stored.id, certificates.stamp(moment))
         self._drop_managed(stored.body, doc)
         stored = self.database.replace(stored, doc)
         draft = Draft(kind, stored.id, {}, doc, before=doc, parent=stored.parent)
         self.database.use(stored, links.uses(draft, self.world))
         return stored
+
+    def _find_missing(self, doc: Document) -> tuple[str, str] | None:
+        """The error code and text of a DNS record that is not set."""
+        if self.provisioning.nameserver is None:
+            return None
+        return name_server.find_missing(doc, self.provisioning.nameserver)
 
     def _store_managed(self, pem: str, domain_id: str, issued_at: str) -> str:
         kind = self._by_name["TLSCertificate"]
@@ -422,7 +425,7 @@ class Objects:
         """The PEM certificate for SAML requests, issued once for a database."""
         pem = self.database.fact("saml_certificate")
         if pem is None:
-            pem = certificates.issue(f"idp.{PLATFORM_DOMAIN}", "ecdsa", derive.now())
+            pem = certificates.issue(f"idp.{PLATFORM_DOMAIN}", "ecdsa", self.database.now())
             self.database.remember("saml_certificate", pem)
         return pem
 

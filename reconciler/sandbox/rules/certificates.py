@@ -91,7 +91,7 @@ def _check_ssh_certificate(draft: Draft, world: World) -> None:
                 vocabulary.instant(doc[name])
             except ValueError as error:
                 raise refusal.BAD_TIMESTAMP(field=name, value=doc[name]) from error
-    since, until = derive.period(draft)
+    since, until = derive.period(draft, world.database.now())
     if until <= since:
         raise (refusal.NO_USER_DURATION if draft.kind.name == "SSHUserCertificate" else refusal.NOT_A_DURATION)()
     # The period that was compared is signed, even if a second passes in between.

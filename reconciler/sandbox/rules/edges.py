@@ -161,7 +161,7 @@ def build_endpoint(edge: Stored, hostport: str, world: World) -> Document:
         "bindings": ["public"],
         "description": edge.body["description"],
         "metadata": edge.body["metadata"],
-        "updated_at": certificates.stamp(derive.now()),
+        "updated_at": certificates.stamp(world.database.now()),
     }
 
 

@@ -1,30 +1,30 @@
 """The ASGI application of the sandbox: headers, bodies, queries, error responses, and the control API `/_sandbox`.
 
 `objects` executes the operations. The control API needs no key and no version header: GET `requests?since=N` and DELETE
-`requests` (the log), GET, POST and DELETE `faults`, PUT `budget` and `variants`, POST and DELETE `objects` (store
-without validation, delete all), DELETE `/_sandbox` (reset), GET `accounts`, GET `deliveries?destination=ed_…` (see
-`events`), POST `agent` (restart, with `authtoken` if it is in the body) and `agent/requests` (store captured requests),
-GET `openapi.json`. It rejects requests of web pages. `?account=NAME` selects an account for requests, budget, objects
+`requests` (the log), GET, POST and DELETE `faults`, PUT `budget` and `variants`, GET and PUT `provisioning` (of
+certificates) and `clock`, POST and DELETE `objects` (store without validation, delete all), DELETE `/_sandbox` (reset),
+GET `accounts`, GET `deliveries?destination=ed_…` (see `events`), POST `agent` (restart, with `authtoken` and `version`
+if they are in the body), DELETE `agent` (disconnect) and POST `agent/requests` (store captured requests), GET
+`openapi.json`. It rejects requests of web pages. `?account=NAME` selects an account for requests, budget, objects
 and deliveries.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
-import json
 import re
 import secrets
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from reconciler.engine.ports import Clock
 from reconciler.model import dialect
@@ -32,15 +32,19 @@ from reconciler.model.value import Json
 from reconciler.sandbox.agent.exchanges import Exchange
 from reconciler.sandbox.agent.process import Agent
 from reconciler.sandbox.agent.tunnels import AgentError
+from reconciler.sandbox.base import certificates
 from reconciler.sandbox.base.database import Document
 from reconciler.sandbox.base.ids import Ksuids
+from reconciler.sandbox.base.provisioning import Provisioning
 from reconciler.sandbox.base.seeds import RawObject
 from reconciler.sandbox.base.variants import Variants
 from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.operations.routes import Act, Operation, Router, operations
-from reconciler.sandbox.server import browsers, faults
+from reconciler.sandbox.server import browsers
 from reconciler.sandbox.server.clock import LoopClock
+from reconciler.sandbox.server.conditions import ClockSetting, Conditions
 from reconciler.sandbox.server.faults import Budgets, Fault, Faults, HiddenObjects, Limits, Log
+from reconciler.sandbox.server.sending import Answer, Cut, FaultySender, send_answer
 from reconciler.sandbox.wire import bodies, parsing, queries, refusal
 from reconciler.sandbox.wire.openapi import document
 from reconciler.sandbox.wire.parsing import Form
@@ -54,11 +58,8 @@ _LARGEST_BODY = 4 * 2**20
 _HOST = re.compile(r"[A-Za-z0-9.\-]+(?::\d+)?|\[[0-9A-Fa-f:]+\](?::\d+)?")
 
 
-Cut = Callable[[Scope], None]
 OnRequest = Callable[[str, str], Awaitable[None]]
 """Awaited with method and path when a request of the API arrives, before anything else happens to it."""
-
-_Answer = tuple[int, Json, dict[str, str]]  # status, body, headers
 
 
 class _AgentStart(BaseModel):
@@ -67,6 +68,7 @@ class _AgentStart(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     authtoken: str | None = None
+    version: Annotated[str, Field(min_length=1)] | None = None
 
 
 class App:
@@ -78,6 +80,7 @@ class App:
     latency     seconds added to each response
     clock       measures the request budget, and sleeps for latency and faults
     on_request  see `OnRequest`
+    conditions  those that it starts in
     """
 
     def __init__(
@@ -91,9 +94,11 @@ class App:
         latency: float = 0.0,
         clock: Clock | None = None,
         on_request: OnRequest | None = None,
+        conditions: Conditions | None = None,
     ) -> None:
         self.objects = objects
         self._first = objects.variants
+        self._conditions = conditions or Conditions()
         self.table = tuple(operations(objects.kinds))
         self.router = Router(self.table)
         self._clock = clock or LoopClock()
@@ -101,13 +106,15 @@ class App:
         self._hidden = HiddenObjects(self._clock)
         self._accounts = dict(accounts or {})
         self._names = frozenset(self._accounts.values())
-        self._api_key, self._cut, self._latency, self._on_request = api_key, cut, latency, on_request
+        self._api_key, self._latency, self._on_request = api_key, latency, on_request
+        self._sender = FaultySender(cut, self._clock, self._build_fault_answer)
         self._ids = Ksuids()
         self._embedded: dict[str, list[str]] = {}  # the fields of a kind that list its children
         for kind in objects.kinds:
             if kind.parent is not None and kind.parent.embedded:
                 self._embedded.setdefault(kind.parent.kind, []).append(kind.parent.embedded)
         self.agent: Agent | None = None
+        self._restore_conditions()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -116,7 +123,7 @@ class App:
         account = "" if _is_control(scope) else self._find_account(request.headers.get("authorization"))
         with suppress(ClientDisconnect), self._budgets.find(account).count_running():
             if _is_control(scope):
-                await _send(send, *await self._answer_control(self._control(request)))
+                await send_answer(send, *await self._answer_control(self._control(request)))
             else:
                 await self._serve(request, send, account)
 
@@ -127,7 +134,7 @@ class App:
         else:
             asked = await _read_request(Request(scope, receive))
             account = self._find_account(asked.headers.get("authorization"))
-            await _send(send, *self._run_operation(asked, account))
+            await send_answer(send, *self._run_operation(asked, account))
 
     async def _serve(self, request: Request, send: Send, account: str) -> None:
         path = str(request.scope["path"])
@@ -147,47 +154,21 @@ class App:
             await self._clock.sleep(max(0.0, arrived + late - self._clock.now()))  # includes the time of the operation
         if fault is None:
             self._write_log(asked, account, status)
-            await _send(send, status, body, headers)
+            await send_answer(send, status, body, headers)
         else:
             log = partial(self._write_log, asked, account)
-            await self._apply_fault(fault, request, log, send, (status, body, headers))
-
-    async def _apply_fault(
-        self, fault: Fault, request: Request, log: Callable[[int], None], send: Send, answer: _Answer
-    ) -> None:
-        """Sends the response, or what the fault leaves of it."""
-        match fault.then:
-            case faults.CUT | faults.COMMIT_THEN_CUT:
-                log(0)
-                await self._sever(request)
-            case faults.HANG | faults.COMMIT_THEN_HANG:
-                log(0)
-                while (await request.receive())["type"] != "http.disconnect":
-                    pass
-            case faults.COMMIT_THEN_TRUNCATE:
-                log(answer[0])
-                await _send(send, *answer, share=0.5)
-                await self._sever(request)
-            case _:
-                if fault.then != faults.ANSWER:
-                    answer = self._build_fault_answer(fault)
-                log(answer[0])
-                await _send(send, *answer, pace=partial(self._clock.sleep, fault.pace) if fault.pace else None)
-
-    async def _sever(self, request: Request) -> None:
-        self._cut(request.scope)
-        await asyncio.sleep(0)  # lets the server notice, so that it does not log an incomplete response
+            await self._sender.send(fault, request, log, send, (status, body, headers))
 
     def _write_log(self, asked: ApiRequest, account: str, status: int) -> None:
         self.log.write(asked.method, f"{asked.path}?{asked.query}" if asked.query else asked.path, status, account)
 
-    def _run_operation(self, asked: ApiRequest, account: str) -> _Answer:
+    def _run_operation(self, asked: ApiRequest, account: str) -> Answer:
         if browsers.is_preflight(asked.method, asked.headers):
             return 204, None, browsers.answer_preflight(asked.headers)
         status, body, headers = self._run_checked(asked, account)
         return status, body, {**headers, **browsers.allow_origin(asked.headers)}
 
-    def _run_checked(self, asked: ApiRequest, account: str) -> _Answer:
+    def _run_checked(self, asked: ApiRequest, account: str) -> Answer:
         try:
             with self.objects.database.in_account(account):
                 status, body = self._operate(asked, account)
@@ -211,7 +192,7 @@ class App:
     def reset(self) -> None:
         """Restores the initial state: no objects, faults, log or changed settings. Ids do not repeat."""
         self.objects.database.clear()
-        self.faults.all.clear()
+        self._restore_conditions()
         self._hidden.clear()
         self.log.clear()
         self._budgets.clear()
@@ -219,6 +200,19 @@ class App:
         if self.agent is not None:
             with suppress(AgentError):  # its files may name objects that were deleted
                 self.agent.start("")
+
+    def _restore_conditions(self) -> None:
+        self.faults.all = [fault.model_copy(deep=True) for fault in self._conditions.faults]
+        self.objects.provisioning = self._conditions.provisioning
+        self._set_clock(self._conditions.clock)
+
+    def _set_clock(self, setting: ClockSetting) -> None:
+        """Moves the platform's clock. Rate limits, latency and ids keep the time of the machine."""
+        self.objects.database.clock_offset = timedelta(seconds=setting.offset)
+
+    def _describe_clock(self) -> Document:
+        database = self.objects.database
+        return {"now": certificates.stamp(database.now()), "offset": database.clock_offset.total_seconds()}
 
     # --- errors -------------------------------------------------------------------------------------------------------
 
@@ -229,7 +223,7 @@ class App:
         body = {**code, "status_code": refused.status, "msg": refused.msg, "details": details}
         return refused.status, body, {**refused.headers, "Ngrok-Operation-Id": operation}
 
-    def _internal_error(self) -> _Answer:
+    def _internal_error(self) -> Answer:
         """The response to an unexpected exception, which is printed to standard error."""
         traceback.print_exc()
         return self._error(Refusal(None, 500, "Internal error of the sandbox; see its standard error."))
@@ -354,6 +348,20 @@ class App:
                 self._budgets.set_limits(_validate(Limits, await _value(request)), selected)
             case "PUT", "variants":
                 self.objects.variants = _validate(Variants, await _value(request))
+            case "GET", "provisioning":
+                return 200, self.objects.provisioning.model_dump()
+            case "PUT", "provisioning":
+                settings = _validate(Provisioning, await _value(request))
+                try:
+                    settings.check_available()
+                except ValueError as error:
+                    raise refusal.CONTROL(why=error) from error
+                self.objects.provisioning = settings
+            case "GET", "clock":
+                return 200, self._describe_clock()
+            case "PUT", "clock":
+                self._set_clock(_validate(ClockSetting, await _value(request)))
+                return 200, self._describe_clock()
             case "POST", "objects":
                 items = await _read_items(request, RawObject)
                 with database.in_account(selected or ""), database.transaction():
@@ -366,9 +374,11 @@ class App:
             case "POST", "agent" if self.agent is not None:
                 start = _validate(_AgentStart, await _value(request))
                 try:
-                    self.agent.start(start.authtoken)
+                    self.agent.start(start.authtoken, start.version)
                 except AgentError as failed:
                     raise refusal.CONTROL(why=" ".join(str(failed).split())) from failed
+            case "DELETE", "agent" if self.agent is not None:
+                self.agent.disconnect()
             case "POST", "agent/requests" if self.agent is not None:
                 for exchange in await _read_items(request, Exchange):
                     self.agent.captured.add(exchange)
@@ -469,37 +479,3 @@ def _validate(form: type[Form], value: Any) -> Form:
         return parsing.validate(form, value)
     except ValueError as error:
         raise refusal.CONTROL(why=error) from error
-
-
-async def _send(
-    send: Send,
-    status: int,
-    body: Json,
-    headers: dict[str, str],
-    *,
-    share: float = 1.0,
-    pace: Callable[[], Awaitable[None]] | None = None,
-) -> None:
-    """Sends a response, or the first `share` of it. With `pace`, sends it in pieces and awaits `pace` after each."""
-    raw = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    lines = {"content-type": "application/json", **{name.lower(): value for name, value in headers.items()}}
-    if not raw:
-        del lines["content-type"]
-    if status != 204:
-        lines["content-length"] = str(len(raw))
-    start: Message = {
-        "type": "http.response.start",
-        "status": status,
-        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in lines.items()],
-    }
-    content = b"" if status == 204 else raw[: int(len(raw) * share)]
-    if share < 1 and not content:
-        return  # a response without a body is truncated before its head
-    await send(start)
-    if pace is not None and content:
-        size = -(-len(content) // faults.PIECES)
-        for place in range(0, len(content), size):
-            await send({"type": "http.response.body", "body": content[place : place + size], "more_body": True})
-            await pace()
-        content = b""
-    await send({"type": "http.response.body", "body": content, "more_body": share < 1})

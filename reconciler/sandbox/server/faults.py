@@ -48,6 +48,7 @@ class Fault(BaseModel):
     chance   the probability that a matching request is affected
     seed     of the random numbers for `chance`
     account  the account whose requests match; None: all accounts
+    agent    whether the requests are those of the agent's API instead of the platform's
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -74,6 +75,7 @@ class Fault(BaseModel):
     chance: Annotated[float, Field(ge=0, le=1)] = 1.0
     seed: int = 0
     account: str | None = None
+    agent: bool = False
     _seen: int = 0
     _random: random.Random = PrivateAttr()
 
@@ -86,11 +88,13 @@ class Fault(BaseModel):
         return self.then not in _UNDONE
 
     def to_json(self) -> dict[str, Any]:
-        omitted = {"account"} if self.account is None else None
+        omitted = {name for name in ("account", "agent") if not getattr(self, name)}
         return {**self.model_dump(exclude=omitted), "seen": self._seen}
 
-    def matches(self, method: str, path: str, account: str = "") -> bool:
+    def matches(self, method: str, path: str, account: str = "", *, agent: bool = False) -> bool:
         """Whether the fault affects this request; counts the request if it matches."""
+        if self.agent is not agent:
+            return False
         expected, _, pattern = self.on.partition(" ")
         if expected not in ("*", method) or not fnmatchcase(path, pattern):
             return False
@@ -108,9 +112,9 @@ class Faults:
     def __init__(self) -> None:
         self.all: list[Fault] = []
 
-    def find_fault(self, method: str, path: str, account: str = "") -> Fault | None:
+    def find_fault(self, method: str, path: str, account: str = "", *, agent: bool = False) -> Fault | None:
         """The first fault that affects this request, or None. Every fault that matches counts the request."""
-        faults = [fault for fault in self.all if fault.matches(method, path, account)]
+        faults = [fault for fault in self.all if fault.matches(method, path, account, agent=agent)]
         return faults[0] if faults else None
 
 

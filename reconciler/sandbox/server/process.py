@@ -27,6 +27,7 @@ from reconciler.sandbox.base.variants import Variants
 from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.server.accounts import Accounts, read_accounts
 from reconciler.sandbox.server.app import App
+from reconciler.sandbox.server.conditions import read_conditions
 
 DEFAULT_KEY = "sandbox"
 _PATIENCE = 2  # seconds for running requests at the end of the process
@@ -114,6 +115,8 @@ def serve(
     agent_port: int | None = None,
     agent_configs: Sequence[Path] = (),
     variants: Variants | None = None,
+    faults: Path | None = None,
+    nameserver: str | None = None,
 ) -> None:
     """Serves until SIGINT or SIGTERM. Prints the base URL as the first line of `out`.
 
@@ -121,10 +124,11 @@ def serve(
     interface like that of the real agent.
 
     `port` 0 picks a free port; `db` is a file or `:memory:`; `latency` is in seconds, added to each response. Raises
-    OSError if the address is in use, ValueError for an invalid file of accounts or seeds, sqlite3.Error if the file
-    is not a database.
+    OSError if the address is in use, ValueError for an invalid file of accounts, seeds or faults, sqlite3.Error if the
+    file is not a database. `faults` is a file of conditions to start in; `nameserver` replaces the name server in it.
     """
     by_key = read_accounts(accounts, api_key)
+    conditions = read_conditions(faults, nameserver)
     database = Database(db)
     try:
         objects = Objects(database, read_only.list_served())
@@ -140,6 +144,7 @@ def serve(
             cut=_reset_connection,
             per_minute=requests_per_minute,
             latency=latency,
+            conditions=conditions,
         )
         with contextlib.ExitStack() as listening:
             listener = listening.enter_context(_open_listener(host, port))
@@ -148,7 +153,7 @@ def serve(
             if agent_port is not None:
                 second = listening.enter_context(_open_listener("127.0.0.1", agent_port))
                 lines.append(f"agent {_url(second)}")
-                agent_server = _SecondServer(_config(AgentApp(agent)), second)
+                agent_server = _SecondServer(_config(AgentApp(agent, app.faults, _reset_connection)), second)
                 app.agent = agent
                 _start(agent)
             print("\n".join(lines), file=out or sys.stdout, flush=True)
