@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from reconciler.model.address import Address
+    from reconciler.operations.access import AccessResult
     from reconciler.operations.errors import InvalidProject, NothingSelected, OperationError, WrongAccount
     from reconciler.operations.open_project import Selection
     from reconciler.operations.reporting import OperationEvent
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from reconciler.operations.workspace import Workspace
 
 __all__ = [
+    "AccessResult",
     "Address",
     "ApplyResult",
     "DriftResult",
@@ -35,6 +37,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AccessResult": "operations.access",
     "Address": "model.address",
     "OperationEvent": "operations.reporting",
     "Runtime": "operations.runtime",

@@ -36,6 +36,7 @@ class Resource(Struct, frozen=True):
     name     what people call it; the same in both states, even if the object is replaced
     fields   in canonical form; references are keys of other resources
     stack    the other stack that manages it; empty for an own resource and for one that no stack manages
+    origin   what else its manager is: `unmanaged`, or `ephemeral` if an agent has it open outside any stack
     """
 
     kind: Kind
@@ -43,6 +44,7 @@ class Resource(Struct, frozen=True):
     name: str
     fields: Mapping[str, Any]
     stack: str = ""
+    origin: str = ""
 
 
 class Account:

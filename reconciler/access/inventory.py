@@ -21,7 +21,9 @@ def list_entries(account: Account) -> Iterator[AccessEntry]:
 def describe_entry(account: Account, entry: EntryPoint) -> AccessEntry:
     """An entry point in words."""
     region = entry.region
-    stacks = {resource.stack for resource in account.list_ways_in(region)}
+    ways_in = account.list_ways_in(region)
+    stacks = {resource.stack for resource in ways_in}
+    origins = {resource.origin for resource in ways_in if not resource.stack}
     public, unknown = is_public(entry.program), list_unknown(entry.program)
     return AccessEntry(
         str(region),
@@ -36,4 +38,5 @@ def describe_entry(account: Account, entry: EntryPoint) -> AccessEntry:
         unknown if public is not None else (*unknown, TOO_LARGE),
         tuple(sorted(entry.uses)),
         ", ".join(sorted(stacks)) if stacks and "" not in stacks else "",
+        " and ".join(sorted(origins)) if origins and "" not in origins and "" in stacks else "",
     )

@@ -142,10 +142,12 @@ def _kind(spec: type[Spec], read: type[Read], path: str, list_key: str, prefix: 
     return Kind(spec, path, list_key, prefix, read, wire=wire)
 
 
+ENDPOINT = _kind(Endpoint, EndpointRead, "/endpoints", "endpoints", "ep_")
+
 KINDS = (
     _kind(ApplicationSession, ApplicationSessionRead, "/app/sessions", "application_sessions", "as_", "delete"),
     _kind(ApplicationUser, ApplicationUserRead, "/app/users", "application_users", "au_", "delete"),
-    _kind(Endpoint, EndpointRead, "/endpoints", "endpoints", "ep_"),
+    ENDPOINT,
     _kind(
         KubernetesOperator,
         KubernetesOperatorRead,

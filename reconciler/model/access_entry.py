@@ -18,6 +18,8 @@ class AccessEntry(Struct, frozen=True):
     unknown      what is not documented or not known, and decides who gets through
     resources    the addresses of the resources that decide about it, and the names of other objects
     stack        the other stack whose objects alone serve the host; empty if there is none
+    origin       `unmanaged` if only objects that no stack manages serve the host, `ephemeral` if only agents do whose
+                 endpoints no stack declares
     """
 
     entry_point: str
@@ -32,3 +34,4 @@ class AccessEntry(Struct, frozen=True):
     unknown: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     stack: str = ""
+    origin: str = ""

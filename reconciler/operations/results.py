@@ -10,6 +10,7 @@ from msgspec import Struct
 from reconciler.model import exit_codes
 
 if TYPE_CHECKING:
+    from reconciler.model.access_change import AccessChange
     from reconciler.model.change import Change
     from reconciler.model.event import Ended, Outcome
     from reconciler.model.plan import Call, Plan
@@ -62,6 +63,11 @@ class PlanResult(Struct, frozen=True):
     @property
     def problems(self) -> tuple[Problem, ...]:
         return self.plan.problems
+
+    @property
+    def access(self) -> tuple[AccessChange, ...]:
+        """The entry points that the plan changes, the gravest first."""
+        return self.plan.access
 
 
 class ApplyResult(Struct, frozen=True):

@@ -23,6 +23,7 @@ from reconciler.project.documents.resolve import Variable
 
 if TYPE_CHECKING:
     from reconciler.operations.accept_drift import Acceptance
+    from reconciler.operations.access import AccessResult
     from reconciler.operations.account_listing import AccountListing
     from reconciler.operations.applying.apply import Approve
     from reconciler.operations.applying.plan_files import PlanFile
@@ -159,6 +160,15 @@ class Workspace(OpenProject):
         from reconciler.operations.drift import find_drift
 
         return await find_drift(self, ignore, on_event)
+
+    async def access(self, *, declared: bool = False, on_event: OnEvent = ignore_event) -> AccessResult:
+        """Finds who can reach what: every way into the account. Changes nothing.
+
+        declared  only what the manifests declare; needs no network and no key
+        """
+        from reconciler.operations.access import find_access
+
+        return await find_access(self, declared=declared, on_event=on_event)
 
     async def adopt(
         self,

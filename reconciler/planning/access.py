@@ -200,7 +200,8 @@ def _read(live: Live, index: LiveIndex, names: _Names) -> Resource:
     form = canonical_live(kind, live)  # without the cache: few objects are asked for again
     fields = _complete(kind, keep_gates_of(kind, form) if stack else form)
     key = live.id if kind.id_prefix else f"{live.kind}/{live.locator}"  # users choose names, which may look like ids
-    return Resource(kind, key, names.of(live), fields, stack)
+    is_managed = bool(stack) or live.owner is not None or bool(parent_stack(index, live)) or index.is_ours(live)
+    return Resource(kind, key, names.of(live), fields, stack, "" if is_managed else "unmanaged")
 
 
 def find_other_stack(index: LiveIndex, live: Live) -> str:

@@ -1,0 +1,80 @@
+"""Finds who can reach what: every way into the account as it is, or as the manifests alone declare it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconciler import kinds
+from reconciler.access.account import Account, Resource
+from reconciler.access.inventory import list_entries
+from reconciler.engine.observe import observe
+from reconciler.kinds import read_only
+from reconciler.model.access import WayIn
+from reconciler.model.access_entry import AccessEntry
+from reconciler.model.snapshot import Listing
+from reconciler.operations.opening.stores import open_existing_store
+from reconciler.operations.reporting import OnEvent
+from reconciler.planning.access import declare_account
+from reconciler.planning.comparing.canonical_fields import canonical_live
+
+if TYPE_CHECKING:
+    from reconciler.operations.open_project import OpenProject
+
+_ENDPOINTS = read_only.ENDPOINT.name
+
+
+class AccessResult(Struct, frozen=True):
+    """Every way into one state of an account.
+
+    account     answers questions about single requests (`reconciler.access.questions`)
+    incomplete  the kinds whose list could not be read in full, with the reason: what they decide is unknown
+    """
+
+    account: Account
+    incomplete: Mapping[str, str]
+
+    @property
+    def entries(self) -> tuple[AccessEntry, ...]:
+        """The entry points, ordered by scheme, port, host and path."""
+        return tuple(list_entries(self.account))
+
+
+async def find_access(project: OpenProject, *, declared: bool, on_event: OnEvent) -> AccessResult:
+    """See `Workspace.access`."""
+    if declared:
+        by_name = {kind.name: kind for kind in kinds.list_planned()}
+        return AccessResult(declare_account(project.manifest, by_name), {})
+    async with open_existing_store(project.config) as store, project.open_reader(on_event) as reader:
+        snapshot = await project.account_reading.read(reader, store, on_event=on_event)
+        endpoints = await observe(reader, [read_only.ENDPOINT], concurrency=project.parallelism)
+    live, _ = project.find_accounts(snapshot)
+    served = endpoints.of(_ENDPOINTS)
+    resources = (*live.resources.values(), *_list_ephemeral(served, live))
+    account = Account(resources, live.builder, live.unread)
+    incomplete = dict(live.unread)
+    if not served.complete and served.is_offered:
+        incomplete[_ENDPOINTS] = served.why or "its list was not read"
+    return AccessResult(account, dict(sorted(incomplete.items())))
+
+
+def _list_ephemeral(listing: Listing, account: Account) -> Iterator[Resource]:
+    """The endpoints that agents have open and no stack declares, by URL: ids change with each session."""
+    served_by_agent, cloud = kinds.get("AgentEndpoint"), kinds.get("CloudEndpoint")
+    role = served_by_agent.access
+    assert isinstance(role, WayIn)
+    declared = {
+        str(url)
+        for resource in account.resources.values()
+        if resource.kind is served_by_agent
+        for url in role.urls(resource.fields)
+    }
+    for live in listing.objects:
+        fields = canonical_live(cloud, live)
+        url = fields.get("url") or live.body.get("public_url")
+        if live.body.get("type") == "ephemeral" and isinstance(url, str) and url not in declared:
+            known = {**fields, "url": url}
+            own = {field.name: known.get(field.name) for field in served_by_agent.fields}
+            yield Resource(served_by_agent, f"{_ENDPOINTS}/{live.id}", f"agent at {url}", own, origin="ephemeral")
