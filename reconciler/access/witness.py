@@ -53,17 +53,24 @@ def _properties(request: Request, *programs: Program) -> Iterator[str]:
         yield _describe_certificate(request, conditions)
     if any(isinstance(condition, Login) for condition in conditions):
         yield str(request.person) if request.person is not None else "not signed in"
-    if any(isinstance(condition, Token) for condition in conditions):
-        yield "with a token" if any(request.tokens.values()) else "without a token"
+    for word in sorted({_name_token(condition.scheme) for condition in conditions if isinstance(condition, Token)}):
+        held = (_name_token(scheme) for scheme, token in request.tokens.items() if token is not None)
+        yield f"with a {word}" if word in held else f"without a {word}"
     claims = [claim for claim in conditions if isinstance(claim, Claim)]
+    signed = {claim.text for claim in claims if request.claims.get(claim)}
     for claim in dict.fromkeys(claims):
         holds = request.claims.get(claim)
         if claim.is_open:
             continue
         if claim.text.startswith("signed by "):
-            yield claim.text if holds else f"not {claim.text}"
+            if holds or claim.text not in signed:  # signed with one of two secrets
+                yield claim.text if holds else f"not {claim.text}"
         elif holds is not None:
             yield f"where `{claim.text}` is {'true' if holds else 'false'}"
+
+
+def _name_token(scheme: str) -> str:
+    return "password" if scheme == "basic-auth" else "token"
 
 
 def _describe_certificate(request: Request, conditions: Iterable[Condition]) -> str:

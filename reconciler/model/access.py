@@ -29,6 +29,9 @@ class WayIn(Struct, frozen=True):
     """Where the URLs can be reached from: `public`, `internal`, `kubernetes`."""
     policy: str = ""
     """The field with the object's own traffic policy, which is not a module."""
+    live_url: str = ""
+    """The field of responses, if there is one, with the URL that a live object serves, which declared fields may not
+    tell. `urls` reads it among the fields of a live object."""
     from_agent: bool = False
     """An agent serves the object while it runs: it is an upstream, and may be offline."""
 

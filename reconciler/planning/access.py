@@ -197,11 +197,19 @@ def _decides(kind: Kind) -> bool:
 
 def _read(live: Live, index: LiveIndex, names: _Names) -> Resource:
     kind, stack = index.kinds[live.kind], find_other_stack(index, live)
-    form = canonical_live(kind, live)  # without the cache: few objects are asked for again
-    fields = _complete(kind, keep_gates_of(kind, form) if stack else form)
+    form = read_fields(kind, live)
+    fields = keep_gates_of(kind, form) if stack else form
     key = live.id if kind.id_prefix else f"{live.kind}/{live.locator}"  # users choose names, which may look like ids
     is_managed = bool(stack) or live.owner is not None or bool(parent_stack(index, live)) or index.is_ours(live)
     return Resource(kind, key, names.of(live), fields, stack, "" if is_managed else "unmanaged")
+
+
+def read_fields(kind: Kind, live: Live) -> dict[str, Value]:
+    """The fields of a live object that decide about access, in canonical form."""
+    fields = _complete(kind, canonical_live(kind, live))  # without the cache: few objects are asked for again
+    if isinstance(kind.access, WayIn) and kind.access.live_url:
+        fields[kind.access.live_url] = live.body.get(kind.access.live_url)
+    return fields
 
 
 def find_other_stack(index: LiveIndex, live: Live) -> str:

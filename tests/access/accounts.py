@@ -333,8 +333,7 @@ def draw_kubernetes(r: Random, exact: bool) -> Spec:
 
 
 def draw_tunnel(r: Random, exact: bool) -> Spec:
-    # the agent's default: https only
-    return {"url": draw_url(r, exact).replace("http://", "https://")} if flip(r, 0.2) else None
+    return {"url": draw_url(r, exact)} if flip(r, 0.2) else None
 
 
 def draw_credential(r: Random, exact: bool) -> Spec:

@@ -55,7 +55,7 @@ class Borders:
         self.sources = [*OUTSIDE, *_border_sources({cidr for account in accounts for cidr in _networks(account)})]
         self.changed_sources = _border_sources({*_networks(before)} ^ {*_networks(after)})
         self.certificates = [None, *_ids(accounts, _AUTHORITIES)]
-        settings = [value for account in accounts for value in _values(account)]
+        settings = [value for account in accounts for value in every_setting(account)]
         self.identities = [None, *dict.fromkeys(user for value in settings for user in border_identities(value))]
         self.signatures = [None, *dict.fromkeys([Signature("github", "s"), *_signatures(settings)])]
         self.basics = [None, *dict.fromkeys(pair for value in settings for pair in value.get("credentials", ()))]
@@ -131,7 +131,7 @@ def _networks(account: o.Account) -> Iterator[str]:
     """Each network in the rules of IP policies and in traffic policies, with its policy and decision as text."""
     for rule in account.get("IPPolicyRule", ()):
         yield f"{rule['cidr']} {rule['ip_policy']['id']} {rule['action']}"
-    for value in _values(account):
+    for value in every_setting(account):
         yield from (f"{cidr} {name}" for name in ("allow", "deny") for cidr in value.get(name) or () if "/" in cidr)
 
 
@@ -151,19 +151,21 @@ def border_addresses(cidr: str) -> tuple[str, ...]:
 
 def border_identities(settings: o.Object) -> Iterator[Identity]:
     """Users at the border of a login: in each list and in none, with a domain that only looks alike."""
+    application = settings.get("client_id") or ""
     for provider, lists in (settings.get("provider") or {}).items() if _is_object(settings.get("provider")) else ():
         if lists is None:
             continue
-        yield Identity(provider, email="other@example.info")
-        yield from (Identity(provider, email=email) for email in lists["email_addresses"])
-        for domain in lists["email_domains"]:
-            yield from (Identity(provider, email=f"user@{start}{domain}") for start in ("", "sub.", "evil-"))
-        yield from (Identity(provider, teams=frozenset({team})) for team in lists.get("teams") or ())
-        yield from (Identity(provider, organizations=frozenset({name})) for name in lists.get("organizations") or ())
+        own = lists.get("client_id") or ""
+        emails = ["other@example.info", *lists["email_addresses"]]
+        emails += [f"user@{start}{domain}" for domain in lists["email_domains"] for start in ("", "sub.", "evil-")]
+        yield from (Identity(provider, email=email, application=own) for email in emails)
+        yield from (Identity(provider, teams=frozenset({team}), application=own) for team in lists.get("teams") or ())
+        for name in lists.get("organizations") or ():
+            yield Identity(provider, organizations=frozenset({name}), application=own)
     if isinstance(settings.get("provider"), str) and "secret" not in settings:
-        yield Identity(settings["provider"], email="other@example.info")
+        yield Identity(settings["provider"], email="other@example.info", application=application)
     if issuer := settings.get("issuer_url") or (isinstance(settings.get("issuer"), str) and settings["issuer"]):
-        yield Identity(issuer, "oidc")
+        yield Identity(issuer, "oidc", application=application)
     if "idp_metadata" in settings:
         yield Identity(settings["idp_metadata"], "saml")
         for group in settings.get("authorized_groups") or ():
@@ -178,7 +180,11 @@ def border_tokens(settings: o.Object) -> Iterator[Token]:
     for name in (token["name"] for token in settings["http"]["tokens"]):
         for keys in settings["jws"]["keys"]["sources"]["additional_jkus"]:
             for issuer in [*(allowed["value"] for allowed in settings["issuer"]["allow_list"]), "https://evil/"]:
-                yield from (Token(name, issuer, audience, keys) for audience in (*audiences, "other"))
+                yield from (
+                    Token(name, issuer, audience, keys, algorithm)
+                    for audience in (*audiences, "other")
+                    for algorithm in settings["jws"]["allowed_algorithms"]
+                )
 
 
 def border_rules(account: o.Account) -> Iterator[tuple[str, str, int]]:
@@ -214,7 +220,7 @@ def _signatures(settings: Iterable[o.Object]) -> Iterator[Signature]:
             yield Signature(value["provider"].lower(), value["secret"])
 
 
-def _values(account: o.Account) -> Iterator[o.Object]:
+def every_setting(account: o.Account) -> Iterator[o.Object]:
     """Each map in the modules and traffic policies of an account."""
     for kind in ("HTTPSEdgeRoute", "TLSEdge", "TCPEdge", "CloudEndpoint", "AgentEndpoint"):
         for found in account.get(kind, ()):

@@ -7,6 +7,7 @@ from tests.simulation.planted import Bug
 ACCOUNT, COMPARE, ENTERING = "access/account.py", "access/compare.py", "access/entering.py"
 MODULES, NETWORKS, PLACES = "access/modules.py", "access/networks.py", "access/places.py"
 POLICIES, PROGRAMS, SEARCH = "access/policies.py", "access/programs.py", "access/search.py"
+TUNNEL = "kinds/catalog/agent_tunnel.py"
 
 
 def _fault(name: str, file: str, old: str, new: str) -> Bug:
@@ -29,6 +30,13 @@ FAULTS: tuple[Bug, ...] = (
         'rule.fields.get("action") == "allow"',
         'rule.fields.get("action") != "allow"',
     ),
+    _fault(
+        "an address between two networks is in both",
+        NETWORKS,
+        "first <= joined[-1][1] + 1",
+        "first <= joined[-1][1] + 2",
+    ),
+    _fault("IPv6 networks are IPv4 networks", NETWORKS, "offset = 0 if network.version == 4 else _V4", "offset = 0"),
     # --- restrictions of the account ----------------------------------------------------------------------------------
     _fault(
         "endpoints are not restricted",
@@ -68,6 +76,13 @@ FAULTS: tuple[Bug, ...] = (
         "return any(map(self._is_served, self.list_ways_in(region)))",
         "return True",
     ),
+    _fault(
+        "one member of a pool counts",
+        ENTERING,
+        "mine = self.builder.either(mine, self._enter(resource, door, path))",
+        "mine = self._enter(resource, door, path)",
+    ),
+    _fault("http tunnels are at https", TUNNEL, 'if isinstance(url, str) and "://" in url:', "if not url:"),
     # --- what is behind -----------------------------------------------------------------------------------------------
     _fault(
         "a disabled backend is reached",
@@ -120,6 +135,26 @@ FAULTS: tuple[Bug, ...] = (
         "program = passed",
     ),
     _fault("logins let OPTIONS requests through", MODULES, 'if module.get("options_passthrough") is True:', "if True:"),
+    _fault(
+        "all issuers are one issuer",
+        MODULES,
+        'provider_name(issuer, module.get("client_id"))',
+        'provider_name("", module.get("client_id"))',
+    ),
+    _fault(
+        "groups of SAML do not count",
+        MODULES,
+        'groups = {"group": read_list(module.get("authorized_groups"))}',
+        'groups: dict[str, list[str]] = {"group": []}',
+    ),
+    _fault("domains of addresses do not count", MODULES, '    "email_domains": "domain",\n', ""),
+    _fault("teams do not count", MODULES, '    "teams": "team",\n', ""),
+    _fault(
+        "several allow lists must all admit",
+        MODULES,
+        "        program = around.builder.branch(either, passed)\n",
+        "",
+    ),
     # --- traffic policies ---------------------------------------------------------------------------------------------
     _fault(
         "deny lets through",
@@ -152,6 +187,30 @@ FAULTS: tuple[Bug, ...] = (
         "in reversed(expressions if isinstance(expressions, list) else [expressions]):",
         "in (expressions if isinstance(expressions, list) else [expressions])[:1]:",
     ),
+    _fault("gates that are not enforced count", POLICIES, 'return config.get("enforce") is False', "return False"),
+    _fault(
+        "a target that is offline ends a policy",
+        POLICIES,
+        'offline = passed if config.get("on_error") == "continue" else REFUSE',
+        "offline = REFUSE",
+    ),
+    _fault(
+        "a target that is offline is skipped",
+        POLICIES,
+        'offline = passed if config.get("on_error") == "continue" else REFUSE',
+        "offline = passed",
+    ),
+    _fault(
+        "all issuers of openid-connect are one issuer",
+        POLICIES,
+        'provider_name(str(config.get("issuer_url")), config.get("client_id"))',
+        'provider_name("", config.get("client_id"))',
+    ),
+    _fault("applications of a provider are one application", POLICIES, 'return f"{provider}{own}"', "return provider"),
+    _fault("issuers of tokens do not count", POLICIES, "        frozenset(issuers),\n", "        None,\n"),
+    _fault("audiences of tokens do not count", POLICIES, "frozenset(audiences) if audiences else None,", "None,"),
+    _fault("key sets of tokens do not count", POLICIES, 'keys = digest(jws.get("keys"))', 'keys = ""'),
+    _fault("all secrets of webhooks are equal", POLICIES, 'identify(config.get("secret"), around))', '"")'),
     # --- comparing ----------------------------------------------------------------------------------------------------
     _fault(
         "what was closed before is not searched",
@@ -184,4 +243,5 @@ FAULTS: tuple[Bug, ...] = (
         "            if not condition.networks:\n                return then\n",
     ),
     _fault("an unrestricted credential opens nothing", COMPARE, "(covered if rules else None,)", "(covered,)"),
+    _fault("the rule * opens nothing", COMPARE, '{"*", "bind:*"} & {*rules}', '{"bind:*"} & {*rules}'),
 )

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from copy import deepcopy
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reconciler.access.compare import describe
+from reconciler.access.compare import Difference, describe
 from tests.access.live import compare_accounts
+from tests.access.single_edits import Edit, every_edit
+from tests.harness.golden import compare_golden
 
 Account = dict[str, list[dict[str, Any]]]
 
@@ -284,3 +289,37 @@ def test_a_policy_that_denies_under_conditions_admits_everyone_else(expressions:
     )
     (change,) = compare_accounts(before, after)
     assert describe(change.after) == words
+
+
+# --- each way in × gate × direction -----------------------------------------------------------------------------------
+
+TABLE = Path(__file__).with_name("single_edits.txt")
+
+
+def test_each_single_edit_has_the_verdict_of_the_table() -> None:
+    compare_golden(TABLE, "\n".join(render_table([*every_edit()])) + "\n")
+
+
+def render_table(found: list[Edit]) -> Iterator[str]:
+    """A block for each gate, with the ways in at which its edits have these verdicts; a line for each edit."""
+    blocks: dict[str, dict[tuple[str, ...], list[str]]] = {}
+    for (way, gate), several in groupby(found, key=lambda edit: edit.name[:2]):
+        lines = tuple(f"  {edit.name[2]:<34}  {render_changes(edit)}".rstrip() for edit in several)
+        blocks.setdefault(gate, {}).setdefault(lines, []).append(way)
+    yield "# What each edit of one gate changes, at the entry point that has the gate."
+    for gate, ways_of in blocks.items():
+        for lines, ways in ways_of.items():
+            yield from ("", f"{gate}: {', '.join(ways)}", *lines)
+
+
+def render_changes(edit: Edit) -> str:
+    changes = compare_accounts(edit.before, edit.after)
+    return "; ".join(map(render_change, changes)) or "no change"
+
+
+def render_change(change: Difference) -> str:
+    """The verdict with its witness; the scheme, host and path are those of the way in."""
+    method = "OPTIONS " if "`OPTIONS " in change.witness else ""
+    witness = re.sub(r"^(`.*`|the management API|the dashboard|sessions of agents) ", method, change.witness)
+    doubts = "" if change.is_certain else f" (unknown: {', '.join(change.depends_on)})"
+    return f"{change.verdict!s:<9}  {witness}{doubts}"

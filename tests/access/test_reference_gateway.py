@@ -918,7 +918,7 @@ ADA = Identity("google", email="ada@example.com")
 BOB = Identity("google", email="bob@other.org")
 OCTO = Identity("github", email="o@example.com", teams=frozenset({"ops"}), organizations=frozenset({"acme"}))
 SSO, LOGGED_IN = ("<EntityDescriptor/>", Identity("<EntityDescriptor/>", "saml", groups=frozenset({"staff"})))
-OIDC_USER = Identity("https://login.example.com", "oidc")
+OIDC_USER = Identity("https://login.example.com", "oidc", application="app")
 
 
 def oauth(provider: str = "google", **lists: Any) -> o.Account:
@@ -1028,9 +1028,15 @@ IDENTITY: list[Case] = [
     ),
     case(
         "the action openid-connect admits every user of the issuer",
-        behind(o.action("openid-connect", issuer_url="https://login.example.com")),
+        behind(o.action("openid-connect", issuer_url="https://login.example.com", client_id="app")),
         as_(OIDC_USER),
         "pass 200",
+    ),
+    case(
+        "a session belongs to the client id of the login",
+        behind(o.action("openid-connect", issuer_url="https://login.example.com", client_id="another")),
+        as_(OIDC_USER),
+        "refuse 302",
     ),
     case(
         "the action openid-connect redirects others",

@@ -90,7 +90,12 @@ class AgentTunnelRead(Read):
 
 
 def _urls(fields: Fields) -> Iterator[str]:
-    """The URL of a tunnel; none if the platform assigns it."""
+    """The URL of a tunnel; none if the platform assigns it. A tunnel of http is at https, unless an agent that was
+    started with `schemes: [http]` shows another URL."""
+    url = fields.get("public_url")
+    if isinstance(url, str) and "://" in url:
+        yield url
+        return
     host = fields["remote_addr"] if fields["proto"] == "tcp" else fields["domain"]
     if isinstance(host, str):
         yield f"{'https' if fields['proto'] == 'http' else fields['proto']}://{host}"
@@ -107,7 +112,7 @@ KIND = Kind(
     unique=True,
     display_fields=("addr",),
     wire=Wire(untimed=True),
-    access=WayIn(_urls, from_agent=True),
+    access=WayIn(_urls, live_url="public_url", from_agent=True),
     example="""
         name: orders
         proto: http

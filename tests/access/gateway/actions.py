@@ -172,7 +172,8 @@ class PolicyRun(ABC):
         if request.scheme in HTTP and request.path.startswith(("/ngrok/login", "/ngrok/logout")):
             return refuse(state.touch("reserved-paths"), "the path is reserved for logins", 302)
         kind, issuer = ("oauth", "provider") if step.type == "oauth" else ("oidc", "issuer_url")
-        if request.identity and (request.identity.kind, request.identity.issuer) == (kind, config[issuer]):
+        user = request.identity
+        if user and (user.kind, user.issuer) == (kind, config[issuer]) and logins.is_of_application(config, user):
             return state
         return refuse(state, "not signed in", 302)
 

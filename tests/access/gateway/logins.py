@@ -27,12 +27,19 @@ def decide(kind: str, module: Mapping[str, Any], identity: Identity | None) -> D
     provider, settings = _provider(kind, module)
     if identity is None or (identity.kind, identity.issuer) != (kind, provider):
         return Decision(False, "not signed in", is_signed_in=False)
+    if kind != "saml" and not is_of_application(settings, identity):
+        return Decision(False, "signed in at another application", is_signed_in=False)
     if kind == "oidc":
         return Decision(True)
     if kind == "saml":
         groups = settings.get("authorized_groups") or []
         return Decision(not groups or bool(identity.groups & {*groups}), "not in an authorized group")
     return _decide_oauth(settings, identity)
+
+
+def is_of_application(settings: Mapping[str, Any], identity: Identity) -> bool:
+    """Whether the user signed in at the application of a login: a session belongs to a client id and a provider."""
+    return identity.application == (settings.get("client_id") or "")
 
 
 def _provider(kind: str, module: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -19,7 +19,8 @@ PORTS = {"http": 80, "https": 443, "tls": 443}
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A user who is signed in. `issuer` is the name of an OAuth provider, the issuer URL of OpenID Connect, or the text
-    of the metadata of a SAML identity provider."""
+    of the metadata of a SAML identity provider. `application`: the client id with which the user signed in at the
+    issuer; the empty text is the application that the platform manages."""
 
     issuer: str
     kind: Literal["oauth", "oidc", "saml"] = "oauth"
@@ -27,6 +28,7 @@ class Identity:
     groups: frozenset[str] = frozenset()
     teams: frozenset[str] = frozenset()
     organizations: frozenset[str] = frozenset()
+    application: str = ""
 
 
 class Signature(NamedTuple):
