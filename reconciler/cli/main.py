@@ -45,6 +45,7 @@ COMMANDS = {
     "graph": "Draw the dependency graph",
     "show": "Show a plan file",
     "list": "List the objects in the account, of all kinds or one",
+    "dns": "Print the DNS records that the account needs, or verify them",
     "comment": "Post a plan as a comment on a pull or merge request",
     "history": "List the API calls of earlier runs and their outcomes",
     "report": "Create an HTML report of drift and applies",

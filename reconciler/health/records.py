@@ -1,14 +1,18 @@
-"""The DNS records that an account needs."""
+"""The DNS records that an account needs, and the certificates that wait for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.health.facts import Facts
-from reconciler.model.health import Record
+from reconciler.kinds.rules.health import text_at
+from reconciler.model.dns import CertificateJob
+from reconciler.model.health import Record, read_instant
+from reconciler.model.snapshot import Live
+from reconciler.model.value import value_at
 
 
 def list_records(facts: Facts) -> tuple[Record, ...]:
@@ -20,6 +24,24 @@ def _find_records(facts: Facts) -> Iterator[Record]:
     for kind in kinds.every():
         for live in facts.list_objects(kind.name) if kind.records is not None else ():
             assert kind.records is not None
-            needed_by = str(live.owner.address) if live.owner is not None else f"{live.kind}/{live.id}"
-            for record in kind.records(live.body):
-                yield replace(record, needed_by=needed_by)
+            yield from (replace(record, needed_by=_name(live)) for record in kind.records(live.body))
+
+
+def _name(live: Live) -> str:
+    return str(live.owner.address) if live.owner is not None else f"{live.kind}/{live.id}"
+
+
+def list_jobs(facts: Facts) -> Mapping[str, CertificateJob]:
+    """The certificates that the platform obtains, by the name of the resource in `Record.needed_by`."""
+    found = {}
+    for kind in kinds.every():
+        for live in facts.list_objects(kind.name) if kind.records is not None else ():
+            if authority := text_at(live.body, "certificate_management_policy", "authority"):
+                job = value_at(live.body, ["certificate_management_status", "provisioning_job"])
+                found[_name(live)] = CertificateJob(
+                    authority,
+                    text_at(job, "error_code"),
+                    read_instant(value_at(job, ["started_at"])),
+                    read_instant(value_at(job, ["retries_at"])),
+                )
+    return found

@@ -22,6 +22,7 @@ from reconciler.operations.selection import check_selection
 from reconciler.project.documents.resolve import Variable
 
 if TYPE_CHECKING:
+    from reconciler.model.dns import DNSRecords
     from reconciler.operations.accept_drift import Acceptance
     from reconciler.operations.access import AccessResult
     from reconciler.operations.account_listing import AccountListing
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from reconciler.operations.applying.plan_files import PlanFile
     from reconciler.operations.applying.reviewed import Reviewed
     from reconciler.operations.authoring.import_proposal import Proposal
+    from reconciler.operations.dns_records import DNSReport
     from reconciler.planning.importing.survey import Selects
     from reconciler.store.store import RecordedCall
 
@@ -253,6 +255,21 @@ class Workspace(OpenProject):
 
         async with open_existing_store(self.config) as store, self.open_reader(on_event) as reader:
             return await list_account(self, reader, store)
+
+    async def dns_records(self, *, on_event: OnEvent = ignore_event) -> DNSRecords:
+        """The DNS records that the account needs, by zone of the project (`dns.zones`)."""
+        from reconciler.operations.dns_records import find_records
+
+        return await find_records(self, on_event)
+
+    async def verify_dns(self, name_server: str | None = None, *, on_event: OnEvent = ignore_event) -> DNSReport:
+        """Compares the DNS records that the account needs with what name servers answer. Needs the extra `dns`.
+
+        name_server  `HOST:PORT` of a server to ask instead of those of each zone
+        """
+        from reconciler.operations.dns_records import verify_records
+
+        return await verify_records(self, name_server, on_event)
 
     def judge_by(self, ref: str | None) -> Self:
         """The workspace whose plans the rules of a base judge too: a branch, tag or commit. None: the same workspace.

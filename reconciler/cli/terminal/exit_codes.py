@@ -1,8 +1,33 @@
 """The exit codes of the process, and `Stop`, which ends a command with one of them and a message."""
 
-from reconciler.model.exit_codes import AUTH, BLOCKED, CHANGES, DONE, ERROR, INTERRUPTED, MEANINGS, PARTLY, STALE, USAGE
+from reconciler.model.exit_codes import (
+    AUTH,
+    BLOCKED,
+    CHANGES,
+    DEGRADED,
+    DONE,
+    ERROR,
+    INTERRUPTED,
+    MEANINGS,
+    PARTLY,
+    STALE,
+    USAGE,
+)
 
-__all__ = ["AUTH", "BLOCKED", "CHANGES", "DONE", "ERROR", "INTERRUPTED", "MEANINGS", "PARTLY", "STALE", "USAGE", "Stop"]
+__all__ = [
+    "AUTH",
+    "BLOCKED",
+    "CHANGES",
+    "DEGRADED",
+    "DONE",
+    "ERROR",
+    "INTERRUPTED",
+    "MEANINGS",
+    "PARTLY",
+    "STALE",
+    "USAGE",
+    "Stop",
+]
 
 
 class Stop(Exception):

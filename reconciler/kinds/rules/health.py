@@ -100,14 +100,16 @@ def list_host_records(body: Body) -> Iterator[Record]:
     host, target = text_at(body, "domain").lower(), text_at(body, "cname_target")
     if host and target:
         yield Record(host, "CNAME", target, purpose="traffic")
-    if host and (challenge := text_at(body, "acme_challenge_cname_target")):
+    challenge = text_at(body, "acme_challenge_cname_target")
+    if host.startswith("*.") and challenge:
         yield Record(f"_acme-challenge.{host.removeprefix('*.')}", "CNAME", challenge, purpose="certificate")
 
 
 def list_delegations(body: Body) -> Iterator[Record]:
     """The records that delegate a domain of agents to the platform."""
-    host, targets = text_at(body, "domain").lower(), value_at(body, ["ns_targets"])
-    for target in targets if host and isinstance(targets, list) else ():
+    host, found = text_at(body, "domain").lower(), value_at(body, ["ns_targets"])
+    targets = found if isinstance(found, list) else [found]
+    for target in targets if host else ():
         if isinstance(target, str) and target:
             yield Record(host, "NS", target, purpose="agents")
 

@@ -122,6 +122,7 @@ SETTINGS: Final[Mapping[str, Strictness | None]] = {
     "guards.require_approval": MORE,
     "snapshots.public_key": KEPT,
     "drift.ignore": EXEMPTIONS,
+    "dns.zones": None,  # records are written for review, and never set
     "variables": None,  # fill manifests, whose changes the plan shows
     "defaults": None,  # are part of each manifest, which is compared
     "store": PLACE,

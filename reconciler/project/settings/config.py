@@ -52,6 +52,7 @@ class Config(Struct, frozen=True):
     guards: Guards = field(default_factory=Guards)
     snapshots: Snapshots = field(default_factory=Snapshots)
     known_drift: tuple[KnownDrift, ...] = ()
+    zones: tuple[str, ...] = ()  # of DNS, as written
     variables: Mapping[str, Variable] = field(default_factory=dict)
     settings: Mapping[str, Setting] = field(default_factory=dict)  # the same variables, with types and sources
     defaults: Mapping[str, Layer] = field(default_factory=dict)  # by kind
@@ -197,6 +198,7 @@ def _build_config(
             KnownDrift(entry.match, entry.until, entry.reason, places.nearest(("drift", "ignore", index)))
             for index, entry in enumerate(file.drift.ignore)
         ),
+        zones=tuple(file.dns.zones),
         variables={name: setting.value for name, setting in settings.items() if setting.value is not None},
         settings=settings,
         defaults=layers,

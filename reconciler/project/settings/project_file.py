@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.types.fields import Deferred, check_with
+from reconciler.kinds.rules import canonical
+from reconciler.kinds.types.fields import Deferred, PlainHost, check_with
 from reconciler.model import dialect
 from reconciler.model.fields.annotations import Between, Sensitive
 from reconciler.model.fields.spec import StrictModel
@@ -168,6 +169,25 @@ class Snapshots(StrictModel):
     ] = None
 
 
+def _check_zones(zones: list[str]) -> str | None:
+    names = [canonical.host(zone) for zone in zones]
+    repeated = next((zone for zone, name in zip(zones, names, strict=True) if names.count(name) > 1), None)
+    return None if repeated is None else f"names {repeated!r} twice; name each zone once"
+
+
+class DNS(StrictModel):
+    """The DNS zones that `reconciler dns` writes files for."""
+
+    zones: Annotated[
+        list[PlainHost],
+        check_with(_check_zones),
+        Doc(
+            "Zones that you administer, such as example.com. A record belongs to the longest zone that its name ends "
+            "with."
+        ),
+    ] = []
+
+
 class ProjectFile(StrictModel):
     """The project file."""
 
@@ -184,6 +204,7 @@ class ProjectFile(StrictModel):
     guards: Guards = Guards()
     snapshots: Snapshots = Snapshots()
     drift: Drift = Drift()
+    dns: DNS = DNS()
     variables: Annotated[
         dict[str, Any],
         Doc(

@@ -1,0 +1,120 @@
+"""The DNS records that an account needs: read from the platform, written as files of zones, compared with DNS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconciler import kinds
+from reconciler.engine.observe import observe
+from reconciler.health.facts import Facts
+from reconciler.health.records import list_jobs, list_records
+from reconciler.health.zones import place_records
+from reconciler.model.dns import DNSFinding, DNSRecords
+from reconciler.model.health import State
+from reconciler.operations.errors import OperationError, UnreadableAccount
+from reconciler.operations.output_files import check_output
+from reconciler.operations.reporting import OnEvent, ignore_event
+from reconciler.rendering import dns as rendering
+
+if TYPE_CHECKING:
+    from reconciler.operations.open_project import OpenProject
+
+_MODE = 0o644  # it is meant to be committed, and has no secrets
+
+
+class DNSReport(Struct, frozen=True):
+    """What name servers say about the records that an account needs.
+
+    findings  one for each name and type
+    records   what was asked for; its misplaced records cannot be asked for
+    """
+
+    findings: tuple[DNSFinding, ...]
+    records: DNSRecords
+
+    @property
+    def state(self) -> State:
+        """The worst state: a record that cannot be set counts as degraded."""
+        states = {finding.health.state for finding in self.findings}
+        if self.records.misplaced or State.DEGRADED in states:
+            return State.DEGRADED
+        return next((state for state in (State.UNKNOWN, State.PROGRESSING) if state in states), State.HEALTHY)
+
+
+async def find_records(project: OpenProject, on_event: OnEvent = ignore_event) -> DNSRecords:
+    """The records that the account needs, by zone of the project. Raises UnreadableAccount if a list is incomplete."""
+    return _place(project, await _read_facts(project, on_event))
+
+
+async def verify_records(
+    project: OpenProject, name_server: str | None = None, on_event: OnEvent = ignore_event
+) -> DNSReport:
+    """Asks the name servers of each zone for the records that the account needs.
+
+    name_server  `HOST:PORT` of the server to ask instead
+
+    Raises UnreadableAccount, and OperationError if the library is missing or `name_server` is no address.
+    """
+    from reconciler.api import dns
+    from reconciler.health.dns_check import judge_records, list_needs, list_questions
+
+    try:
+        settings = dns.Settings(only=dns.parse_server(name_server) if name_server is not None else None)
+    except ValueError as wrong:
+        raise OperationError(str(wrong)) from None
+    facts = await _read_facts(project, on_event)
+    found, jobs = _place(project, facts), list_jobs(facts)
+    questions = [question for need in list_needs(found.records, jobs) for question in list_questions(need)]
+    try:
+        evidence = await dns.observe(questions, settings)
+    except dns.MissingLibrary as missing:
+        raise OperationError(str(missing)) from None
+    return DNSReport(judge_records(found.records, jobs, evidence), found)
+
+
+def write_zones(project: OpenProject, records: DNSRecords, form: str, folder: Path) -> tuple[Path, ...]:
+    """Writes a file for each zone of the project, and returns those that changed. Raises UnusableOutput."""
+    from reconciler.project import atomic_write
+
+    changed = tuple(_list_outdated(records, form, folder))
+    for file, _ in changed:
+        check_output(file, project.config, project.manifest.declarations.values(), "name another folder")
+    for file, text in changed:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write.write(file, text, _MODE)
+    return tuple(file for file, _ in changed)
+
+
+def find_outdated(records: DNSRecords, form: str, folder: Path) -> tuple[Path, ...]:
+    """The files of zones that are missing or have another content."""
+    return tuple(file for file, _ in _list_outdated(records, form, folder))
+
+
+def _list_outdated(records: DNSRecords, form: str, folder: Path) -> Iterator[tuple[Path, str]]:
+    for zone in records.zones:
+        file, text = folder / rendering.file_name(zone, form), rendering.render_zone(zone, form)
+        try:
+            is_same = file.read_bytes() == text.encode()
+        except FileNotFoundError:
+            is_same = False
+        if not is_same:
+            yield file, text
+
+
+def _place(project: OpenProject, facts: Facts) -> DNSRecords:
+    return place_records(list_records(facts), project.config.zones)
+
+
+async def _read_facts(project: OpenProject, on_event: OnEvent) -> Facts:
+    """The lists of the kinds whose objects need records."""
+    needing = [kind for kind in kinds.every() if kind.records is not None]
+    async with project.open_reader(on_event) as reader:
+        snapshot = await observe(reader, needing, concurrency=project.parallelism)
+    for name, listing in snapshot.listings.items():
+        if not listing.complete and listing.is_offered:
+            raise UnreadableAccount(f"the list of {name} is incomplete, so that records may be missing: {listing.why}")
+    return Facts(snapshot, project.runtime.now())
