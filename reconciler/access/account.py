@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.access.modules import MODULES, is_enabled
+from reconciler.access.modules import is_enabled
 from reconciler.access.places import Door, Region, find_patterns
 from reconciler.access.policies import digest, may_answer
 from reconciler.access.programs import Builder
@@ -18,9 +19,8 @@ from reconciler.model.access import Authority, NetworkRule, Opener, PathOf, Rest
 from reconciler.model.kind import Kind
 from reconciler.model.value import Secret, reveal_text
 
-_MAX_CHAIN: Final = 8  # endpoints that forward to each other; the platform's limit is not documented
-_MAX_FORWARDS: Final = 60  # actions that are followed for one entry point
-_GATES: Final = tuple((name, gate) for name, gate in MODULES.items() if gate is not None)
+_ODD_PATH: Final = re.compile(r"%|//|\?|/\.\.?(/|$)")
+"""Paths that have other forms: with escapes, empty or dot segments, or a query. Which form counts is not documented."""
 PARTS: Final = {
     "api": "the management API",
     "dashboard": "the dashboard",
@@ -47,6 +47,10 @@ class Resource(Struct, frozen=True):
     origin: str = ""
 
 
+Matches = dict[tuple[str, bool], Resource]
+"""Routes by their path, and whether it is a prefix."""
+
+
 class Account:
     """One state of an account. `builder` is shared between states that are compared.
 
@@ -61,7 +65,8 @@ class Account:
         self.resources: dict[str, Resource] = {}
         self.doors: dict[Door, dict[str, list[Resource]]] = defaultdict(lambda: defaultdict(list))
         self.routes: dict[str, list[Resource]] = defaultdict(list)
-        self._by_match: dict[str, dict[tuple[str, bool], Resource]] = {}
+        self._by_match: dict[str, Matches] = {}
+        self._in_lower_case: dict[str, Matches] = {}
         self.rules: dict[str, list[Resource]] = defaultdict(list)
         self.restrictions: dict[str, Resource] = {}
         self.openers: dict[str, Resource] = {}
@@ -110,24 +115,32 @@ class Account:
         """What decides about a path: the routes that serve it, of each edge that covers the host."""
         hosts = self.doors.get(region.door, {})
         chosen = [
-            self.find_route(resource, path)
+            (self.find_route(resource, path), self.is_plain(resource, path))
             for pattern in find_patterns(region.host, hosts)
             for resource in hosts[pattern]
         ]
-        return tuple(route.key if route is not None else "" for route in chosen)
+        return tuple(f"{route.key if route is not None else ''} {is_plain}" for route, is_plain in chosen)
 
     def find_route(self, edge: Resource, path: str) -> Resource | None:
         """The route of an edge with the longest match; an exact one before a prefix."""
         if edge.key not in self._by_match:
-            self._by_match[edge.key] = {
-                (str(route.fields.get("match") or ""), route.fields.get("match_type") == "path_prefix"): route
-                for route in self.routes.get(edge.key, ())
-            }
-        by_match = self._by_match[edge.key]
-        if (exact := by_match.get((path, False))) is not None:
-            return exact
-        prefixes = (by_match.get((path[:length], True)) for length in range(len(path), -1, -1))
-        return next((route for route in prefixes if route is not None), None)
+            self._by_match[edge.key] = self._list_matches(edge, str)
+        return _find_match(self._by_match[edge.key], path)
+
+    def is_plain(self, edge: Resource, path: str) -> bool:
+        """Whether it is documented which route serves a path: it has one form, and equals no other in lower case."""
+        if edge.key not in self._in_lower_case:
+            self._in_lower_case[edge.key] = self._list_matches(edge, str.lower)
+        if _ODD_PATH.search(path):
+            return False
+        return _find_match(self._in_lower_case[edge.key], path.lower()) is self.find_route(edge, path)
+
+    def _list_matches(self, edge: Resource, form: Callable[[str], str]) -> Matches:
+        """The routes of an edge by their path in a form; the first of those with equal paths."""
+        return {
+            (form(str(route.fields.get("match") or "")), route.fields.get("match_type") == "path_prefix"): route
+            for route in reversed(self.routes.get(edge.key, []))
+        }
 
     def has_way_in(self, region: Region) -> bool:
         """Whether something serves the host of a region: an upstream, or a policy that may answer or forward."""
@@ -156,6 +169,13 @@ class Account:
         if is_served_by_children(resource):
             return any(_has_upstream(route.fields) for route in self.routes.get(resource.key, ()))
         return bool(role.policy) or role.from_agent or _has_upstream(resource.fields)
+
+
+def _find_match(matches: Matches, path: str) -> Resource | None:
+    if (exact := matches.get((path, False))) is not None:
+        return exact
+    prefixes = (matches.get((path[:length], True)) for length in range(len(path), -1, -1))
+    return next((route for route in prefixes if route is not None), None)
 
 
 def identify_authority(resource: Resource) -> str:

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from reconciler.access.account import PARTS, Account, Resource
 from reconciler.access.conditions import Certificate, Claim, Login, Method, Token
-from reconciler.access.entering import EntryPoint, enter, enter_part, enter_publicly
-from reconciler.access.places import Door, Region, cut_paths
+from reconciler.access.entering import EntryPoint, enter, enter_part, enter_publicly, enter_wildcard
+from reconciler.access.places import Door, Region, cut_paths, fold_case
 from reconciler.access.programs import PASS, REFUSE, Branch, Builder, Program, conditions_of
 from reconciler.access.search import Found, Request, find_gained, passes_any
 from reconciler.access.witness import TOO_LARGE, describe_request
@@ -84,13 +84,14 @@ def _regions(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoi
     for door, patterns in sorted(hosts.items()):
         for pattern in sorted(patterns):
             paths = before.list_paths(door, pattern) | after.list_paths(door, pattern)
+            mentioned = fold_case(paths)
             known: dict[object, tuple[EntryPoint | None, EntryPoint | None]] = {}
             for path, below in cut_paths(paths):
                 region = Region(door, pattern, path, below)
-                example = region.example_path(paths)
+                example = region.example_path(mentioned)
                 routes = before.choose_routes(region, example), after.choose_routes(region, example)
                 if routes not in known:  # other paths of the same routes are served in the same way
-                    known[routes] = _enter(before, region, paths), _enter(after, region, paths)
+                    known[routes] = _enter(before, region, mentioned), _enter(after, region, mentioned)
                 yield region, *known[routes]
     yield from _parts(before, after)
     yield from _openers(before, after)
@@ -128,9 +129,23 @@ def _open(region: Region, resource: Resource | None, universe: set[str], builder
         return None
     rules = _rules(resource)
     covered = frozenset(known for known in universe if any(_covers(rule, known) for rule in rules))
-    program = builder.branch(Token("bind", (covered if rules else None,)), PASS)
+    labels = frozenset(known for known in covered if "=" in known)
+    program = builder.branch(Token("bind", (covered - labels if rules else None,)), PASS)
+    addresses = frozenset(
+        known for known in universe - covered if rules and any(_covers(rule, _host_of(known)) for rule in rules)
+    )
+    for what, doubtful in (("labels", labels), ("addresses of their hosts", addresses)):
+        if doubtful:
+            claim = Claim(f"rules of credentials apply to {what}", is_open=True)
+            program = builder.branch(claim, builder.branch(Token("bind", (doubtful,)), PASS, program), program)
     words = (", ".join(rules),) if rules else ("any endpoint, address and label",)
     return EntryPoint(region, words, frozenset({resource.name}), program)
+
+
+def _host_of(rule: str) -> str:
+    """The rule for the host of an address; for other rules the rule itself."""
+    host, _, port = rule.rpartition(":")
+    return host if port.isdigit() else rule
 
 
 def _covers(rule: str, other: str) -> bool:
@@ -165,7 +180,8 @@ class _Judge:
         self._gained: dict[tuple[int, int], Found | None] = {}
 
     def decide(self, region: Region, one: EntryPoint | None, other: EntryPoint | None) -> _Judged | None:
-        old, new = _program(one or enter_publicly(self._before, region)), _program(other)
+        old = _program(one or enter_publicly(self._before, region) or enter_wildcard(self._before, region))
+        new = _program(other or enter_wildcard(self._after, region))
         if old is new:
             return None
         if (gained := self._find_gained(old, new)) is not None:
@@ -185,7 +201,7 @@ class _Judge:
         paths = self._before.list_paths(region.door, region.host) | self._after.list_paths(region.door, region.host)
         declared = ChainMap(*(account.doors.get(region.door, {}) for account in (self._before, self._after)))
         programs = _program(judged.before), _program(judged.after)
-        witness = describe_request(region, paths, declared, found, *programs)
+        witness = describe_request(region, fold_case(paths), declared, found, *programs)
         depends_on = () if found.is_certain else tuple(_list_open(found, *programs))
         sides = judged.before, judged.after
         identity = self._identify(judged)

@@ -21,12 +21,15 @@ from reconciler.access.conditions import Certificate, Claim
 from reconciler.access.modules import MODULES, is_enabled
 from reconciler.access.networks import Networks
 from reconciler.access.places import Door, Region, find_patterns
-from reconciler.access.policies import Written, compile_policy, digest, is_computed, networks_of
+from reconciler.access.policies import Seen, Written, compile_policy, digest, is_computed, networks_of
 from reconciler.access.programs import PASS, REFUSE, Program
 from reconciler.model.access import Authority, Upstream, read_list
 
 _MAX_CHAIN: Final = 8  # endpoints that forward to each other; the platform's limit is not documented
+_CERTAIN_CHAIN: Final = 3
 _MAX_FORWARDS: Final = 60  # actions that are followed for one entry point
+_RESERVED: Final = ("/oauth2/", "/auth/")  # paths that login modules keep for themselves
+_LOGINS: Final = ("oauth", "oidc", "saml")
 _GATES: Final = tuple((name, gate) for name, gate in MODULES.items() if gate is not None)
 
 
@@ -70,6 +73,11 @@ def enter_publicly(account: Account, region: Region) -> EntryPoint | None:
     return enter(account, public) if is_other and account.has_way_in(public) else None
 
 
+def enter_wildcard(account: Account, region: Region) -> EntryPoint | None:
+    """Who gets through at the wildcard that begins with the host of a region, which may serve this host too."""
+    return enter(account, region) if f"*.{region.host}" in account.doors.get(region.door, {}) else None
+
+
 def enter_part(account: Account, region: Region) -> EntryPoint:
     """Who may use a part of the account."""
     compiler = _Compiler(account)
@@ -86,8 +94,10 @@ class _Compiler:
         self.words: list[object] = []
         self.uses: set[str] = set()
         self.written: Written = {}
+        self.seen = Seen()
         self._chain: list[str] = []
         self._forwards = 0
+        self._scheme = ""  # of the endpoint whose policy runs
 
     def say(self, text: object) -> None:
         """Notes a gate, in words."""
@@ -97,6 +107,7 @@ class _Compiler:
 
     def compile(self, region: Region, path: str) -> Program:
         door = region.door
+        self._scheme = door.scheme
         program = self._serve(door, region.host, path)
         if door.binding == "public":
             return self.guard("endpoints", program)
@@ -123,8 +134,18 @@ class _Compiler:
     def _serve(self, door: Door, host: str, path: str) -> Program:
         """What the objects that cover a host do, the most specific first."""
         hosts = self.account.doors.get(door, {})
-        program: Program = REFUSE
         patterns = find_patterns(host, hosts)
+        program = self._serve_by(patterns, door, host, path)
+        if (wildcard := f"*.{host}") not in hosts:
+            return program
+        what = Claim(f"{wildcard} serves {host} itself", is_open=True)
+        own = patterns[:1] if host in hosts else []
+        others = patterns[len(own) :]
+        return self.builder.branch(what, self._serve_by([*own, wildcard, *others], door, host, path), program)
+
+    def _serve_by(self, patterns: Sequence[str], door: Door, host: str, path: str) -> Program:
+        hosts = self.account.doors.get(door, {})
+        program: Program = REFUSE
         for index, pattern in reversed(list(enumerate(patterns))):
             resources = hosts[pattern]
             mine: Program = REFUSE
@@ -150,7 +171,7 @@ class _Compiler:
         rest = [resource for name in less_specific for resource in hosts[name]]
         if rest and any(is_edge(one) != is_edge(other) for one in resources for other in rest):
             what = Claim("an edge and an endpoint share a host by the most specific name", is_open=True)
-            chosen = self.builder.branch(what, chosen, self.builder.either(mine, others))
+            chosen = self.builder.branch(what, chosen, others)
         if pattern.startswith("*.") and less_specific:
             what = Claim("the longest wildcard serves a host that two cover", is_open=True)
             chosen = self.builder.branch(what, chosen, others)
@@ -184,6 +205,13 @@ class _Compiler:
             return self._doubt_unread(REFUSE, "HTTPSEdgeRoute")
         self.uses.add(route.name)
         program = self._pass_modules(route.fields, "http")
+        if path.startswith(_RESERVED) and any(is_enabled(route.fields.get(name)) for name in _LOGINS):
+            what = Claim("a path that logins reserve reaches the backend", is_open=True)
+            program = self.builder.branch(what, program)
+        if not self.account.is_plain(edge, path):
+            what = Claim("a path with escapes, empty segments or other case is compared as it is", is_open=True)
+            others = self.builder.branch(Claim("another route lets it through", is_open=True), PASS)
+            program = self.builder.branch(what, program, others)
         return self._pass_gates(edge.fields, program)
 
     # --- what an object does ------------------------------------------------------------------------------------------
@@ -193,9 +221,15 @@ class _Compiler:
 
         If the upstream ends TLS, an edge sees no more than addresses and the name of the host.
         """
-        self.written, before = {**self.written, **_list_written(fields)}, self.written
+        before, headers = (self.written, self.seen), fields.get("request_headers")
+        self.written = {**self.written, **_list_written(fields)}
         program = self._pass_modules_and_policy(fields, protocol, ends_tls)
-        self.written = before
+        if is_enabled(headers) and fields.get("traffic_policy") is not None:
+            self.seen = Seen(digest(headers))
+            changed = self._pass_modules_and_policy(fields, protocol, ends_tls)
+            what = Claim("a traffic policy sees the headers that a module writes", is_open=True)
+            program = self.builder.branch(what, changed, program)
+        self.written, self.seen = before
         return program
 
     def _pass_modules_and_policy(self, fields: Mapping[str, Any], protocol: str, ends_tls: bool) -> Program:
@@ -265,6 +299,10 @@ class _Compiler:
             return self.builder.branch(what, passed, refused)
         self.say(_NetworksInWords(condition.networks))
         program = self.builder.branch(condition, passed, refused)
+        if self._chain and program is not passed:
+            seen = Claim("the target of forward-internal sees the address of the client", is_open=True)
+            other = Claim("the target admits the address that it sees", digest(str(condition.networks)), is_open=True)
+            program = self.builder.branch(seen, program, self.builder.branch(other, passed, refused))
         for key in missing:
             what = Claim(f"the IP policy {key} exists", is_open=True)
             program = self.builder.branch(
@@ -287,6 +325,11 @@ class _Compiler:
         what = Claim("a certificate authority that does not exist admits clients", digest(keys), is_open=True)
         return self.builder.branch(what, passed, program)
 
+    def list_rules(self, policies: list[Any]) -> list[str]:
+        """The decision of each rule of IP policies, in order: what they are, whatever their ids."""
+        rules = [rule.fields for key in policies for rule in self.account.rules.get(str(key), ())]
+        return sorted(f"{fields.get('action')} {fields.get('cidr')}" for fields in rules)
+
     def authority(self, text: Any) -> tuple[str, str] | None:
         """The digest of a certificate authority and its name, by its key or its certificate."""
         if isinstance(text, str) and "-----BEGIN" in text:
@@ -297,12 +340,19 @@ class _Compiler:
         self.uses.add(resource.name)
         return identify_authority(resource), resource.name
 
-    def forward(self, url: str, binding: str, offline: Program, written: Written) -> Program:
+    def forward(self, url: str, binding: str, offline: Program, written: Written, seen: Seen) -> Program:
         """The program of the internal endpoint with this URL. `offline`: what happens if there is none."""
         if is_computed(url):
             return self.builder.branch(Claim("forwards to an endpoint that lets it through", url, is_open=True), PASS)
         if url in self._chain:
             return REFUSE
+        if (scheme := url.partition("://")[0]) != self._scheme:
+            reached = self._forward(url, binding, offline, written, seen)
+            what = Claim(f"forward-internal reaches {scheme} from {self._scheme}", is_open=True)
+            return self.builder.branch(what, reached)
+        return self._forward(url, binding, offline, written, seen)
+
+    def _forward(self, url: str, binding: str, offline: Program, written: Written, seen: Seen) -> Program:
         self._forwards += 1
         if len(self._chain) >= _MAX_CHAIN or self._forwards > _MAX_FORWARDS:
             self.say("unknown: too many endpoints forward to each other")
@@ -314,9 +364,13 @@ class _Compiler:
             if not patterns:
                 return offline
             self._chain.append(url)
-            self.written, before = written, self.written
+            before = self.written, self.seen, self._scheme
+            self.written, self.seen, self._scheme = written, seen, door.scheme
             program = self._serve(door, host, "")
-            self.written = before
+            self.written, self.seen, self._scheme = before
+            if len(self._chain) > _CERTAIN_CHAIN:
+                what = Claim("a long chain of endpoints that forward to each other is followed", is_open=True)
+                program = self.builder.branch(what, program)
             self._chain.pop()
             if all(role_of(resource).from_agent for pattern in patterns for resource in hosts[pattern]):
                 return self.builder.either(program, offline) if offline is not REFUSE else program
@@ -329,7 +383,8 @@ class _Silent(_Compiler):
 
     def __init__(self, parent: _Compiler) -> None:
         super().__init__(parent.account)
-        self.uses, self.written = parent.uses, parent.written
+        self.uses, self._scheme = parent.uses, parent._scheme
+        self.written, self.seen = parent.written, parent.seen
 
 
 def _list_written(fields: Mapping[str, Any]) -> Written:

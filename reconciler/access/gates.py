@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reconciler.access.policies import ACTIONS, Effect, digest, is_computed
+from reconciler.access.policies import ACTIONS, Effect, digest, is_computed, reads_results
 
 SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "basic-auth": ("enforce", "credentials"),
     "forward-internal": ("url", "binding", "on_error"),
+    "http-request": ("on_error",),
     "jwt-validation": ("issuer", "audience", "jws", "http"),
     "oauth": ("provider", "client_id", "allow_cors_preflight"),
     "oidc": ("issuer_url", "client_id", "allow_cors_preflight"),
@@ -27,7 +28,7 @@ SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The settings of each gate that say who gets through."""
 
-_CONDITION: Final = re.compile(r"condition [0-9a-f]{16}")
+_CONDITION: Final = re.compile(r"condition [0-9a-f]{16}( on actions)?")
 _ODD: Final = re.compile(r"not readable [0-9a-f]{16}")
 _REST: Final = "digest"  # the key with the digest of settings that are left out
 
@@ -57,7 +58,7 @@ def _conceal_condition(expression: Any) -> str:
     text = expression.strip() if isinstance(expression, str) else ""
     if text in ("true", "false") or _CONDITION.fullmatch(text):
         return text
-    return f"condition {digest(text or expression)}"
+    return f"condition {digest(text or expression)}{' on actions' if reads_results(text) else ''}"
 
 
 def _conceal_odd(value: Any) -> str:
@@ -86,7 +87,9 @@ def _keep_settings(kind: str, config: Mapping[str, Any]) -> dict[str, Any]:
             if kind == "saml" or is_computed(rest):
                 kept |= _conceal_computed(_conceal(rest, computed=is_computed(rest)))
             return kept
-    return _conceal(config) if config else {}
+    kept = {name: config[name] for name in SETTINGS.get(kind, ()) if name in config}
+    rest = {name: value for name, value in config.items() if name not in kept}
+    return kept | (_conceal(rest) if rest else {})
 
 
 def _conceal_computed(value: Any) -> Any:

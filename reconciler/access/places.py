@@ -6,7 +6,7 @@ hosts below that no longer name covers. A path region is one path, or all paths 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Set
 
 from msgspec import Struct
 
@@ -62,9 +62,15 @@ class Region(Struct, frozen=True, order=True, cache_hash=True):
             return self.path
         for tail in _tails(self.path):
             path = self.path + tail
-            if not any(path[:length] in mentioned for length in range(len(self.path) + 1, len(path) + 1)):
+            longer = [path[:length] for length in range(len(self.path) + 1, len(path) + 1)]
+            if not any(text in mentioned or text.lower() in mentioned for text in longer):
                 return path
         raise AssertionError("unreachable: more tails than mentioned paths")
+
+
+def fold_case(paths: Set[str]) -> Set[str]:
+    """The paths, and each in lower case: an example path equals none of them, whether or not case counts."""
+    return paths | {path.lower() for path in paths}
 
 
 def _tails(path: str) -> Iterator[str]:

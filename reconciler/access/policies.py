@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from reconciler.access.conditions import PREFLIGHT, Certificate, Claim, Login, Method, Source, Token
 from reconciler.access.networks import decide
@@ -74,13 +74,15 @@ class Surroundings(Protocol):
 
     builder: Builder
     written: Written
+    seen: Seen
 
     def admit_networks(
         self, policies: list[Any], allowed: list[Any], denied: list[Any], passed: Program, refused: Program
     ) -> Program: ...
     def admit_authorities(self, keys: list[Any], passed: Program) -> Program: ...
-    def forward(self, url: str, binding: str, offline: Program, written: Written) -> Program: ...
+    def forward(self, url: str, binding: str, offline: Program, written: Written, seen: Seen) -> Program: ...
     def authority(self, text: Any) -> tuple[str, str] | None: ...
+    def list_rules(self, policies: list[Any]) -> list[str]: ...
     def say(self, text: object) -> None: ...
 
 
@@ -97,11 +99,14 @@ def compile_policy(document: Any, protocol: str, served: Program, around: Surrou
         return served
     if not isinstance(document, Mapping):
         return doubt("a traffic policy that cannot be read", digest(document), served, around)
-    served = _compile_responses(document, served, around)
-    phases = ("on_http_request", "inbound") if protocol == "http" else ()
-    program = served
-    for phase in (*phases, *(("on_tcp_connect",) if protocol == "http" else ("inbound", "on_tcp_connect"))):
-        program = _compile_phase(document.get(phase) or [], program, around)  # headers follow the connection
+    phases, seen = [], around.seen
+    for phase in ("on_tcp_connect", "inbound", *(("on_http_request",) if protocol == "http" else ())):
+        phases.append((document.get(phase) or [], seen))
+        for rule in _rules_of(document.get(phase)):
+            seen = seen.after(rule, around)
+    program = _compile_responses(document, seen, served, around)
+    for rules, before in reversed(phases):
+        program = _compile_phase(rules, before, program, around)
     unknown = {key: value for key, value in document.items() if key not in _PHASES}
     if unknown:
         program = doubt(f"the phase {min(map(str, unknown))}", digest(unknown), program, around)
@@ -137,25 +142,78 @@ def _plain(value: Any) -> Json:
     return str(value)
 
 
-def _compile_phase(rules: Any, served: Program, around: Surroundings) -> Program:
+def _compile_phase(rules: Any, seen: Seen, served: Program, around: Surroundings) -> Program:
     if not isinstance(rules, list):
         return doubt("a phase that is not a list of rules", digest(rules), served, around)
     for rule in rules:
         _describe(rule, around)
     program = served
-    for rule, context, written in reversed([*_find_contexts(rules, around.written)]):
-        program = _compile_rule(rule, context, written, program, around)
+    for rule, before, written in reversed([*_find_seen(rules, seen, around)]):
+        program = _compile_rule(rule, _Place(before, written, served), program, around)
     return program
 
 
-def _find_contexts(rules: list[Any], written: Written) -> Iterator[tuple[Any, str, Written]]:
-    """Each rule with a digest of what its expressions may see differently, and with what was written before it."""
-    context, is_changed = hashlib.blake2b(digest_size=8), False
+class Seen(NamedTuple):
+    """What earlier actions left for expressions to see.
+
+    request   a digest of what they changed in the request
+    finds     the actions whose results expressions read below `actions`, each with what they saw themselves
+    """
+
+    request: str = ""
+    finds: tuple[Any, ...] = ()
+
+    def by(self, expression: str, around: Surroundings) -> str:
+        """A digest of what an expression may see differently; empty if there is nothing."""
+        if not (self.finds and reads_results(expression)):
+            return self.request
+        finds = [
+            [request, when, [_name_contents(action, around) for action in actions]]
+            for request, when, actions in self.finds
+        ]
+        return digest([self.request, finds])
+
+    def after(self, rule: Any, around: Surroundings) -> Seen:
+        """What is seen after a rule."""
+        actions, when = _actions(rule), rule.get("expressions") if isinstance(rule, Mapping) else None
+        changes = [action for action in actions if _effect(action) in (None, Effect.REWRITES)]
+        finds = [action for action in actions if _effect(action) in _RESULTS]
+        request = digest([self.by(str([changes, when]), around), when, changes]) if changes else self.request
+        return Seen(request, (*self.finds, (request, when, finds)) if finds else self.finds)
+
+
+class _Place(NamedTuple):
+    """Where a rule is: what its expressions see, what was written before it, and the program behind its phase."""
+
+    seen: Seen
+    written: Written
+    end: Program
+
+
+def reads_results(expression: str) -> bool:
+    """Whether an expression, or its digest, says that it reads what earlier actions found out."""
+    return "actions" in expression or "digest" in expression
+
+
+def _name_contents(action: Any, around: Surroundings) -> Any:
+    """An action with what its references stand for in their place: ids change when an object is replaced."""
+    if not isinstance(action, Mapping):
+        return action
+    config = dict(_map(action, "config"))
+    if policies := read_list(config.get("ip_policies")):
+        config["ip_policies"] = around.list_rules(policies)
+    if authorities := read_list(config.get("mutual_tls_certificate_authorities")):
+        found = [around.authority(text) for text in authorities]
+        config["mutual_tls_certificate_authorities"] = [item[0] if item is not None else "" for item in found]
+    return {**action, "config": config}
+
+
+def _find_seen(rules: list[Any], seen: Seen, around: Surroundings) -> Iterator[tuple[Any, Seen, Written]]:
+    """Each rule with what its expressions see, and with what was written before it."""
+    written = around.written
     for rule in rules:
-        yield rule, context.hexdigest() if is_changed else "", written
-        if any(_changes_what_is_read(action) for action in _actions(rule)):
-            context.update(digest(rule).encode())
-            is_changed = True
+        yield rule, seen, written
+        seen = seen.after(rule, around)
         for action in _actions(rule):
             written = _write(written, action, rule.get("expressions"))
 
@@ -190,32 +248,27 @@ def doubt_written(
     return around.builder.branch(what, passed, program)
 
 
-def _changes_what_is_read(action: Any) -> bool:
-    effect = _effect(action)
-    return effect is None or effect is Effect.REWRITES or effect in _RESULTS
-
-
-def _compile_rule(rule: Any, context: str, written: Written, rest: Program, around: Surroundings) -> Program:
+def _compile_rule(rule: Any, place: _Place, rest: Program, around: Surroundings) -> Program:
     if not isinstance(rule, Mapping):
         return doubt("a rule that cannot be read", digest(rule), rest, around)
-    steps = []
+    steps, written = [], place.written
     for action in _actions(rule):
-        steps.append((action, written))
+        steps.append((action, place._replace(written=written)))
         written = _write(written, action)
     program = rest
-    for action, before in reversed(steps):
-        program = _compile_action(action, context, before, program, around)
+    for action, where in reversed(steps):
+        program = _compile_action(action, where, program, around)
     expressions = rule.get("expressions") or []
     for expression in reversed(expressions if isinstance(expressions, list) else [expressions]):
-        program = _test_expression(expression, context, program, rest, around)
+        program = _test_expression(expression, place.seen, program, rest, around)
     return program
 
 
-def _test_expression(expression: Any, context: str, then: Program, rest: Program, around: Surroundings) -> Program:
+def _test_expression(expression: Any, seen: Seen, then: Program, rest: Program, around: Surroundings) -> Program:
     text = expression.strip() if isinstance(expression, str) else f"an expression {digest(expression)}"
     if text in ("true", "false"):
         return then if text == "true" else rest
-    return around.builder.branch(Claim(text, context), then, rest)
+    return around.builder.branch(Claim(text, seen.by(text, around)), then, rest)
 
 
 def _actions(rule: Any) -> list[Any]:
@@ -227,10 +280,10 @@ def _effect(action: Any) -> Effect | None:
     return ACTIONS.get(str(action.get("type"))) if isinstance(action, Mapping) else None
 
 
-def _compile_action(action: Any, context: str, written: Written, passed: Program, around: Surroundings) -> Program:
+def _compile_action(action: Any, place: _Place, passed: Program, around: Surroundings) -> Program:
     effect = _effect(action)
     if effect in (Effect.NONE, Effect.REWRITES):
-        return passed
+        return _call(action, passed, around)
     if effect is Effect.REFUSES:
         return REFUSE
     config = action.get("config") if isinstance(action, Mapping) else None
@@ -240,15 +293,32 @@ def _compile_action(action: Any, context: str, written: Written, passed: Program
         return doubt(f"the action {name}", digest(action), passed, around)
     kind = str(action["type"])
     if effect is Effect.ANSWERS:
-        pattern = config.get("from") if kind == "redirect" else None
-        if pattern is None:
-            return PASS
-        return around.builder.branch(Claim(f"the URL matches {_plain(pattern)}", context), PASS, passed)
+        return _redirect(config, place, passed, around) if kind == "redirect" else PASS
     if effect is Effect.FORWARDS:
         offline = passed if config.get("on_error") == "continue" else REFUSE
-        return around.forward(str(config.get("url")), str(config.get("binding") or "internal"), offline, written)
+        return around.forward(
+            str(config.get("url")), str(config.get("binding") or "internal"), offline, place.written, place.seen
+        )
     program = GATES[kind](config, passed, around)
-    return doubt_written(kind, _list_read(kind, config), passed, program, around, written)
+    return doubt_written(kind, _list_read(kind, config), passed, program, around, place.written)
+
+
+def _call(action: Action, passed: Program, around: Surroundings) -> Program:
+    """The program of an action that decides nothing, unless it ends the request when a call fails."""
+    if action.get("type") != "http-request" or _map(action, "config").get("on_error") != "halt":
+        return passed
+    return around.builder.branch(Claim("the call of http-request succeeds", digest(action), is_open=True), passed)
+
+
+def _redirect(config: Action, place: _Place, passed: Program, around: Surroundings) -> Program:
+    """The answer of a redirect. Whether later rules may still refuse the request is not documented."""
+    ended: Program = PASS
+    if passed not in (PASS, place.end):
+        ended = around.builder.branch(Claim("a redirect ends a policy", is_open=True), PASS, passed)
+    pattern = config.get("from")
+    if pattern is None:
+        return ended
+    return around.builder.branch(Claim(f"the URL matches {_plain(pattern)}", place.seen.request), ended, passed)
 
 
 def _list_read(kind: str, config: Action) -> frozenset[str]:
@@ -402,14 +472,18 @@ def identify(value: Any, around: Surroundings) -> str:
 
 def _terminate_tls(config: Action, passed: Program, around: Surroundings) -> Program:
     authorities = read_list(config.get("mutual_tls_certificate_authorities"))
-    if config.get("mutual_tls_verification_strategy") in ("request", "require-any") or not authorities:
+    strategy = config.get("mutual_tls_verification_strategy")
+    if strategy == "request" or not authorities:
         return passed
     found = [around.authority(text) for text in authorities]
     if None in found:
         return doubt("the certificate authorities of terminate-tls", digest(config), passed, around)
     known = [item for item in found if item is not None]
     names = tuple(sorted(name for _, name in known))
-    return around.builder.branch(Certificate(frozenset(key for key, _ in known), names), passed)
+    program = around.builder.branch(Certificate(frozenset(key for key, _ in known), names), passed)
+    if strategy != "require-any":
+        return program
+    return around.builder.branch(Claim("require-any admits every client", is_open=True), passed, program)
 
 
 GATES: Final[Mapping[str, Callable[[Action, Program, Surroundings], Program]]] = {
@@ -429,7 +503,7 @@ GATES: Final[Mapping[str, Callable[[Action, Program, Surroundings], Program]]] =
 # --- responses --------------------------------------------------------------------------------------------------------
 
 
-def _compile_responses(document: Mapping[str, Any], served: Program, around: Surroundings) -> Program:
+def _compile_responses(document: Mapping[str, Any], seen: Seen, served: Program, around: Surroundings) -> Program:
     """The program behind a policy that restricts addresses in its responses: whether that protects is not known."""
     rules = [
         rule
@@ -440,7 +514,7 @@ def _compile_responses(document: Mapping[str, Any], served: Program, around: Sur
     if not rules or served is REFUSE:
         return served
     what = Claim("restrict-ips in a response protects the upstream", digest(rules), is_open=True)
-    return around.builder.branch(what, _compile_phase(rules, served, around), served)
+    return around.builder.branch(what, _compile_phase(rules, seen, served, around), served)
 
 
 def _rules_of(phase: Any) -> list[Any]:

@@ -21,8 +21,8 @@ Spec = Any
 Blueprint = dict[str, Spec]
 
 EDGE_HOSTS: Final = ("app.example.com", "*.example.com", "a.app.example.com", "b.example.com")
-ENDPOINT_HOSTS: Final = ("shop.example.org", "*.example.org", "a.shop.example.org", "example.org")
-ANY_HOSTS: Final = (*EDGE_HOSTS, *ENDPOINT_HOSTS, "*.app.example.com")
+ENDPOINT_HOSTS: Final = ("shop.example.org", "*.example.org", "a.shop.example.org")
+ANY_HOSTS: Final = (*EDGE_HOSTS, *ENDPOINT_HOSTS, "example.org", "*.app.example.com")
 ADDRESSES: Final = ("1.tcp.example.com:20000", "2.tcp.example.com:20001")
 INTERNAL: Final = ("https://api.internal", "https://*.internal", "https://b.internal", "tcp://db.internal:5432")
 PATHS: Final = ("/", "/a", "/a/", "/admin", "/admins", "/admin/x")
@@ -337,8 +337,9 @@ def draw_tunnel(r: Random, exact: bool) -> Spec:
 
 
 def draw_credential(r: Random, exact: bool) -> Spec:
-    rules = ("bind:*.example.com", "bind:app.example.com", "bind:1.tcp.example.com:20000", "bind:*.internal", "*")
-    return {"acl": some(r, rules if exact else (*rules, "bind:service=*", "bind:example.org"), 0, 2)}
+    rules = ("bind:*.example.com", "bind:app.example.com", "bind:*.internal", "*")
+    others = ("bind:1.tcp.example.com:20000", "bind:service=*", "bind:example.org")
+    return {"acl": some(r, rules if exact else (*rules, *others), 0, 2)}
 
 
 Draw = Callable[[Random, bool], Spec]

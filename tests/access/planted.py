@@ -52,7 +52,7 @@ FAULTS: tuple[Bug, ...] = (
         "yield region, enter_part(after, region), enter_part(before, region)",
     ),
     # --- which object serves ------------------------------------------------------------------------------------------
-    _fault("exact routes serve nothing", ACCOUNT, "by_match.get((path, False))", "by_match.get((path, None))"),
+    _fault("exact routes serve nothing", ACCOUNT, "matches.get((path, False))", "matches.get((path, None))"),
     _fault("the shortest prefix serves", ACCOUNT, "range(len(path), -1, -1)", "range(len(path) + 1)"),
     _fault(
         "the least specific host serves", ENTERING, "reversed(list(enumerate(patterns)))", "list(enumerate(patterns))"
@@ -165,21 +165,21 @@ FAULTS: tuple[Bug, ...] = (
     _fault(
         "answers are no answers",
         POLICIES,
-        "        if pattern is None:\n            return PASS\n",
-        "        if pattern is None:\n            return passed\n",
+        'if kind == "redirect" else PASS\n',
+        'if kind == "redirect" else passed\n',
     ),
     _fault("passwords admit no one", POLICIES, "(frozenset(known),)", "(frozenset(),)"),
     _fault(
         "rules at the connection do not count",
         POLICIES,
-        '("on_tcp_connect",) if protocol == "http" else',
-        '() if protocol == "http" else',
+        'for phase in ("on_tcp_connect", "inbound",',
+        'for phase in ("inbound",',
     ),
     _fault(
         "rules run from the last to the first",
         POLICIES,
-        "reversed([*_find_contexts(rules, around.written)])",
-        "[*_find_contexts(rules, around.written)]",
+        "reversed([*_find_seen(rules, seen, around)])",
+        "[*_find_seen(rules, seen, around)]",
     ),
     _fault(
         "the first expression decides",
@@ -211,6 +211,12 @@ FAULTS: tuple[Bug, ...] = (
     _fault("audiences of tokens do not count", POLICIES, "frozenset(audiences) if audiences else None,", "None,"),
     _fault("key sets of tokens do not count", POLICIES, 'keys = digest(jws.get("keys"))', 'keys = ""'),
     _fault("all secrets of webhooks are equal", POLICIES, 'identify(config.get("secret"), around))', '"")'),
+    _fault(
+        "certificates that are only requested are required",
+        POLICIES,
+        'if strategy == "request" or not authorities:',
+        "if not authorities:",
+    ),
     # --- comparing ----------------------------------------------------------------------------------------------------
     _fault(
         "what was closed before is not searched",
@@ -242,6 +248,11 @@ FAULTS: tuple[Bug, ...] = (
         "            if not condition.networks:\n                return otherwise\n",
         "            if not condition.networks:\n                return then\n",
     ),
-    _fault("an unrestricted credential opens nothing", COMPARE, "(covered if rules else None,)", "(covered,)"),
+    _fault(
+        "an unrestricted credential opens nothing",
+        COMPARE,
+        "(covered - labels if rules else None,)",
+        "(covered - labels,)",
+    ),
     _fault("the rule * opens nothing", COMPARE, '{"*", "bind:*"} & {*rules}', '{"bind:*"} & {*rules}'),
 )

@@ -45,6 +45,11 @@ def test_the_witness_of_a_change_shows_it_at_the_platform(first: int) -> None:
 
 
 @firsts
+def test_a_change_that_rests_on_what_is_not_documented_is_unknown(first: int) -> None:
+    assert not [*find_overconfident(first)]
+
+
+@firsts
 def test_an_edit_and_its_reversal_are_reported_at_the_same_entry_points(first: int) -> None:
     assert not [*find_asymmetric(first)]
 
@@ -143,7 +148,9 @@ def find_unreported(first: int) -> Iterator[Any]:
         draws += [borders.draw_bind, borders.draw_plane] * 3
         for request in (draw(r) for draw in draws):
             before, after = (state.answer(request) for state in borders.states)
-            is_gained = before.outcome == "refuse" and after.outcome == "pass"
+            is_gained = (before.outcome, after.outcome) == ("refuse", "pass")
+            if isinstance(request, PlaneRequest) and request.plane == "endpoints":
+                continue  # public endpoints are compared one by one
             if is_gained and not any(covers(region, request) for region in gains):
                 yield edit.name, request, before, after
 
@@ -151,8 +158,7 @@ def find_unreported(first: int) -> Iterator[Any]:
 def covers(region: Region, request: Asked) -> bool:
     door = region.door
     if isinstance(request, PlaneRequest):
-        # public endpoints are compared one by one, so that the plane `endpoints` is none of its own
-        return request.plane == "endpoints" or (door.binding, door.scheme) == ("account", request.plane)
+        return (door.binding, door.scheme) == ("account", request.plane)
     if isinstance(request, BindRequest):
         return (door.binding, region.host) == ("credential", request.credential)
     if (door.scheme, door.port, door.binding) != (request.scheme, request.port, request.binding):
@@ -167,6 +173,17 @@ def find_false_witnesses(first: int) -> Iterator[Any]:
         for change, request, answers in edit.witnesses():
             if answers and [answer.outcome for answer in answers] != ["refuse", "pass"]:
                 yield edit.name, str(change.verdict), request, answers
+
+
+EXACT = frozenset({"no-address-list"})
+"""Open rows that the analysis takes as they are."""
+
+
+def find_overconfident(first: int) -> Iterator[Any]:
+    for edit in edits(first):
+        for change, request, answers in edit.witnesses():
+            if rows := frozenset[str]().union(*(answer.open_outcome for answer in answers)) - EXACT:
+                yield edit.name, str(change.verdict), sorted(rows), request
 
 
 def find_doubtful(first: int) -> Iterator[Any]:
@@ -195,14 +212,13 @@ def find_unstable(first: int) -> Iterator[Any]:
             ("split", account, halves),
             ("merge", halves, merge_networks(halves)),
             ("reorder", account, reorder(account, r)),
-            # an expression may mean something else after an action that names other IP policies
-            ("rename", account, rename(account) if is_exact(seed) else account),
+            ("rename", account, rename(account)),
         ):
             if changes := compare_accounts(one, other):
                 yield seed, name, [str(found.region) for found in changes]
 
 
-LAWS = (find_unreported, find_false_witnesses, find_doubtful, find_asymmetric, find_unstable)
+LAWS = (find_unreported, find_false_witnesses, find_overconfident, find_doubtful, find_asymmetric, find_unstable)
 
 
 def split_networks(account: o.Account, r: Random) -> o.Account:

@@ -14,4 +14,4 @@ def test_the_table_of_effects_has_each_action_of_the_catalog() -> None:
 def test_each_gate_has_its_program_and_the_settings_that_snapshot_files_keep() -> None:
     names = {name for name, effect in ACTIONS.items() if effect is Effect.GATE}
     assert GATES.keys() == names
-    assert SETTINGS.keys() == {*names, "forward-internal"}
+    assert SETTINGS.keys() == {*names, "forward-internal", "http-request"}

@@ -199,7 +199,7 @@ def test_borders_find_what_edits_change() -> None:
         requests = [borders.draw(r) for _ in range(20)]
         outcomes = [[state.answer(request).outcome for state in borders.states] for request in requests]
         changes.update({(before, after) for before, after in outcomes})
-    assert changes["refuse", "pass"] >= 15
+    assert changes["refuse", "pass"] >= 10
     assert changes["pass", "refuse"] >= 15
     assert changes["pass", "pass"] >= 50
 

@@ -573,6 +573,12 @@ ORDER = [
         o.account(CloudEndpoint=[API], **GATED),
         get("https://api.internal", binding="internal"),
         "pass 200",
+    ),
+    case(
+        "whether the account restriction is a gate for traffic from Kubernetes is open",
+        o.account(CloudEndpoint=[o.cloud("http://api.shop", HELLO_TEXT, bindings=["kubernetes"])], **GATED),
+        get("http://api.shop", binding="kubernetes"),
+        "pass 200",
         "internal-and-account",
     ),
     case(
@@ -614,10 +620,16 @@ ORDER = [
     ),
     case(
         "a TLS edge terminates TLS by default",
+        tls(traffic_policy=o.policy_module(o.on_connect(DENY))),
+        TLS_CLIENT,
+        "refuse",
+        "edge-termination",
+    ),
+    case(
+        "a TLS edge with mutual TLS terminates TLS",
         tls(mutual_tls=o.mutual_tls("ca_1")),
         TLS_CLIENT,
         "refuse bad_certificate",
-        "edge-termination",
     ),
     case(
         "a TLS edge with termination upstream tests no certificates",
@@ -1207,6 +1219,12 @@ POLICY: list[Case] = [
     case(
         "terminate-tls that only requests certificates is no gate",
         terminate("ca_1", mutual_tls_verification_strategy="request"),
+        APP,
+        "pass 200",
+    ),
+    case(
+        "whether terminate-tls with require-any is a gate is open",
+        terminate("ca_1", mutual_tls_verification_strategy="require-any"),
         APP,
         "pass 200",
         "unverified-strategy",

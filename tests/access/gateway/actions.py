@@ -139,11 +139,12 @@ class PolicyRun(ABC):
         authorities = config.get("mutual_tls_certificate_authorities") or []
         if not authorities:
             return state.touch("no-authorities") if "mutual_tls_certificate_authorities" in config else state
-        if config.get("mutual_tls_verification_strategy", "require-and-verify") != "require-and-verify":
-            return state.touch("unverified-strategy")
+        strategy = config.get("mutual_tls_verification_strategy", "require-and-verify")
         known = {self.index.authorities.get(text.strip(), text.strip()) for text in authorities}
-        if (self.request.certificate or "").strip() in known:
+        if strategy == "request" or (self.request.certificate or "").strip() in known:
             return state
+        if strategy == "require-any":
+            return state.touch("unverified-strategy")
         if is_interpolated(authorities):
             return state.doubts("interpolated-setting", "terminate-tls with authorities that are computed")
         return refuse(state, "no client certificate of a listed authority", code="bad_certificate")
@@ -184,7 +185,7 @@ class PolicyRun(ABC):
         return is_interpolated(config) or re.sub(config.get("from") or "^.*$", target, url, count=1) != url
 
     def redirect(self, config: Mapping[str, Any], holder: str, state: State, resume: Then) -> Answers:
-        if any(answer.outcome != "pass" for answer in resume(state)):
+        if any(answer.outcome != "pass" and answer.code != "6029" for answer in resume(state)):  # 6029: nothing follows
             state = state.touch("redirect-ends")
         if is_interpolated(config.get("from")):
             state = state.doubts("interpolated-setting", "redirect with a pattern that is computed")

@@ -21,7 +21,7 @@ OPEN_ROWS: Final = {
     "forward-across-schemes": "forward-internal between http and https: the same protocol",
     "forward-chain": "the longest chain of forward-internal: three are certain",
     "address-behind-forward": "the client address that the target of forward-internal tests: that of the client",
-    "internal-and-account": "account restriction `endpoints` and traffic that is internal or from Kubernetes: no gate",
+    "internal-and-account": "account restriction `endpoints` and traffic from Kubernetes: no gate",
     # order
     "edge-termination": "a TLS edge without the module tls_termination: the edge terminates TLS",
     "module-order": "order of route modules and traffic policy: addresses, webhook, login, user agent, policy",
@@ -41,7 +41,7 @@ OPEN_ROWS: Final = {
     "memberships-and-emails": "lists of memberships beside lists of e-mails: both must admit",
     "many-memberships": "more than 200 memberships: all are compared",
     "no-authorities": "mutual TLS without an authority: the module admits no certificate, the action is no gate",
-    "unverified-strategy": "the strategies require-any and request of terminate-tls: no gate",
+    "unverified-strategy": "the strategy require-any of terminate-tls: no gate",
     "expression-error": "an expression that fails at run time: the request is refused",
     "interpolated-setting": "a setting of a gate with ${}: unknown unless a later gate refuses",
     "halt-of-http-request": "http-request with on_error halt: its call succeeds",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from typing import Any
 
 from tests.access.gateway import logins
@@ -13,7 +15,7 @@ from tests.access.gateway.index import find_module
 from tests.access.gateway.messages import HTTP, Answer
 from tests.access.gateway.policies import CONNECT, REQUEST, Program, compile_policy
 from tests.access.gateway.servers import Key, Server, conflict, is_always_online, normal_host, patterns
-from tests.access.gateway.state import Answers, Gate, State, Then, admit, refuse
+from tests.access.gateway.state import Answers, Gate, State, Then, admit, refuse, unite
 
 _ODD_PATH = re.compile(r"%|//|\?|/\.\.?(/|$)")
 
@@ -53,20 +55,28 @@ class Simulation(PolicyRun):
         for level in levels if certain is None else levels[: certain + 1]:
             if code := conflict(level):
                 return [*answers, refuse(state, "several objects serve the host", code=code)]
-            answers += (answer for server in level for answer in self.serve(server, state))
+            answers += self.serve_level(level, state)
         return answers if certain is not None else answers + offline(state)
+
+    def serve_level(self, level: list[Server], state: State) -> Answers:
+        if code := conflict(level):
+            return [refuse(state, "several objects serve the host", code=code)]
+        return [answer for server in level for answer in self.serve(server, state)]
 
     def touch_names(
         self, key: Key, names: list[str], levels: list[list[Server]], certain: int | None, state: State
     ) -> State:
-        """The open rows on which the choice among the names of a host rests."""
+        """The open rows on which the choice among the names of a host rests, as far as it makes a difference."""
         last = key[3] if certain is None else names[certain]
-        if last != key[3] or certain is None:
-            if (*key[:3], f"*.{key[3]}") in self.index.servers:
-                state = state.touch("wildcard-itself")
-            if sum(name != key[3] for name in names) > 1:
-                state = state.touch("several-wildcards")
-        if len(levels) > 1 and len({server.is_edge for level in levels for server in level}) > 1:
+        wildcard = (*key[:3], f"*.{key[3]}")
+        own = self.index.servers.get(wildcard, []) if last != key[3] or certain is None else []
+        if any(answer.outcome != "refuse" for answer in self.serve_level(own, state)):
+            state = state.touch("wildcard-itself")
+        if len({unite(self.serve_level(level, state)).outcome for level in levels}) < 2:
+            return state
+        if (last != key[3] or certain is None) and sum(name != key[3] for name in names) > 1:
+            state = state.touch("several-wildcards")
+        if len({server.is_edge for level in levels for server in level}) > 1:
             state = state.touch("wildcard-and-edge")
         return state
 
@@ -91,9 +101,10 @@ class Simulation(PolicyRun):
         restriction = self.index.restrictions.get("endpoints")
         if restriction is None:
             return state
-        if server.binding != "public":
-            return state.touch("internal-and-account")
         gate = self.index.restrict(restriction["ip_policies"], self.request.source, state)
+        if server.binding != "public":  # what an endpoint forwards has passed the restriction, if it came from outside
+            in_doubt = server.binding == "kubernetes" and gate != state
+            return state.touch("internal-and-account") if in_doubt else state
         return gate if isinstance(gate, State) else replace(gate, code="3205", served_by=restriction["id"])
 
     def authenticate_tls(self, server: Server, state: State) -> Gate:
@@ -119,7 +130,8 @@ class Simulation(PolicyRun):
         edge, is_read = server.object, True
         if server.sort == "tls-edge":
             termination = find_module(edge, "tls_termination")
-            if termination is None and (find_module(edge, "mutual_tls") or find_module(edge, "traffic_policy")):
+            is_told = find_module(edge, "mutual_tls") is not None  # refused unless TLS ends at the edge
+            if termination is None and find_module(edge, "traffic_policy") and not is_told:
                 state = state.touch("edge-termination")
             is_read = termination is None or termination.get("terminate_at", "edge") == "edge"
         gate: Gate = self.authenticate_tls(server, state) if is_read else state
@@ -142,7 +154,7 @@ class Simulation(PolicyRun):
             return [refuse(state.touch("no-route"), "no route matches the path", 404, by=server.id)]
         module = find_module(route, "traffic_policy")
         program = compile_policy(module["value"] if module else None, (REQUEST,))
-        if program.steps and find_module(route, "request_headers") and any(program.expressions()):
+        if find_module(route, "request_headers") and self.decide_expressions(program, route, state):
             state = state.touch("module-order")
         for gate_of in (self.restrict_module, self.verify_module, self.login_module, self.filter_user_agents):
             gate = gate_of(route, state)
@@ -152,6 +164,19 @@ class Simulation(PolicyRun):
                 return [gate]
             state = gate
         return self.run_policy(program, route["id"], state, lambda state: self.serve_backend_module(route, state))
+
+    def decide_expressions(self, program: Program, route: Mapping[str, Any], state: State) -> bool:
+        """Whether the outcome of a policy and the backend behind it depends on the values of its expressions."""
+        keys, outcomes = [*dict.fromkeys(program.expressions())], set()
+        for values in product((False, True), repeat=len(keys)):
+            request = replace(
+                self.request, assignments={**self.request.assignments, **dict(zip(keys, values, strict=True))}
+            )
+            other = Simulation(self.index, request)
+            then = partial(other.serve_backend_module, route)
+            answers = other.run_policy(program, route["id"], state, then)
+            outcomes.add(unite(answers).outcome)
+        return len(outcomes) > 1
 
     def may_answer_first(self, program: Program, route: Mapping[str, Any], state: State) -> bool:
         """Whether the policy itself would answer a request that a module refuses, in another order of the two."""
