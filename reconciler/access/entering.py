@@ -170,10 +170,10 @@ class _Compiler:
             chosen = self.builder.either(mine, others)
         rest = [resource for name in less_specific for resource in hosts[name]]
         if rest and any(is_edge(one) != is_edge(other) for one in resources for other in rest):
-            what = Claim("an edge and an endpoint share a host by the most specific name", is_open=True)
+            what = Claim("an edge and an endpoint share a host by the most specific name", pattern, is_open=True)
             chosen = self.builder.branch(what, chosen, others)
         if pattern.startswith("*.") and less_specific:
-            what = Claim("the longest wildcard serves a host that two cover", is_open=True)
+            what = Claim("the longest wildcard serves a host that two cover", pattern, is_open=True)
             chosen = self.builder.branch(what, chosen, others)
         return chosen
 

@@ -288,7 +288,7 @@ def _compile_action(action: Any, place: _Place, passed: Program, around: Surroun
         return REFUSE
     config = action.get("config") if isinstance(action, Mapping) else None
     config = config if isinstance(config, Mapping) else {}
-    if effect is None or is_computed(config if effect is not Effect.ANSWERS else {}):
+    if effect is None or is_computed(config if effect is Effect.GATE else {}):
         name = action.get("type") if isinstance(action, Mapping) else None
         return doubt(f"the action {name}", digest(action), passed, around)
     kind = str(action["type"])

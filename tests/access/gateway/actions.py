@@ -68,7 +68,7 @@ class PolicyRun(ABC):
                 return self.forward(step.config, holder, state, resume)
             if step.type == "redirect":
                 if self.redirects(step.config):
-                    return self.redirect(step.config, holder, state, resume)
+                    return self.redirect(step.config, holder, state, resume, then)
                 continue
             gate = self.act(step, holder, state)
             if isinstance(gate, Answer):
@@ -184,8 +184,9 @@ class PolicyRun(ABC):
         target = re.sub(r"\$(\d)", r"\\\1", config["to"].replace("\\", r"\\"))
         return is_interpolated(config) or re.sub(config.get("from") or "^.*$", target, url, count=1) != url
 
-    def redirect(self, config: Mapping[str, Any], holder: str, state: State, resume: Then) -> Answers:
-        if any(answer.outcome != "pass" and answer.code != "6029" for answer in resume(state)):  # 6029: nothing follows
+    def redirect(self, config: Mapping[str, Any], holder: str, state: State, resume: Then, then: Then) -> Answers:
+        behind = then(state)
+        if any(answer.outcome != "pass" and answer not in behind for answer in resume(state)):  # a later rule refuses
             state = state.touch("redirect-ends")
         if is_interpolated(config.get("from")):
             state = state.doubts("interpolated-setting", "redirect with a pattern that is computed")

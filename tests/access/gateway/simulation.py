@@ -70,9 +70,13 @@ class Simulation(PolicyRun):
         last = key[3] if certain is None else names[certain]
         wildcard = (*key[:3], f"*.{key[3]}")
         own = self.index.servers.get(wildcard, []) if last != key[3] or certain is None else []
-        if any(answer.outcome != "refuse" for answer in self.serve_level(own, state)):
-            state = state.touch("wildcard-itself")
-        if len({unite(self.serve_level(level, state)).outcome for level in levels}) < 2:
+        outcomes = [unite(self.serve_level(level, state)).outcome for level in levels]
+        if own:
+            reached = outcomes if certain is None else outcomes[: certain + 1]
+            other = unite(self.serve_level(own, state)).outcome
+            is_same = "pass" in reached if key[3] in names else {other} == {*(reached or ["refuse"])}
+            state = state if is_same else state.touch("wildcard-itself")
+        if len({*outcomes}) < 2:
             return state
         if (last != key[3] or certain is None) and sum(name != key[3] for name in names) > 1:
             state = state.touch("several-wildcards")
@@ -127,19 +131,26 @@ class Simulation(PolicyRun):
 
     def serve_connection(self, server: Server, state: State) -> Answers:
         """A TLS or TCP edge. If TLS is terminated upstream, the platform cannot apply mutual TLS and the policy."""
-        edge, is_read = server.object, True
-        if server.sort == "tls-edge":
-            termination = find_module(edge, "tls_termination")
-            is_told = find_module(edge, "mutual_tls") is not None  # refused unless TLS ends at the edge
-            if termination is None and find_module(edge, "traffic_policy") and not is_told:
-                state = state.touch("edge-termination")
-            is_read = termination is None or termination.get("terminate_at", "edge") == "edge"
-        gate: Gate = self.authenticate_tls(server, state) if is_read else state
+        edge = server.object
+        if server.sort != "tls-edge":
+            return self.pass_edge(server, state)
+        termination = find_module(edge, "tls_termination")
+        if termination is not None:
+            return self.pass_edge(server, state, ends_tls=termination.get("terminate_at", "edge") == "edge")
+        ended, passed_on = self.pass_edge(server, state), self.pass_edge(server, state, ends_tls=False)
+        is_told = find_module(edge, "mutual_tls") is not None  # refused unless TLS ends at the edge
+        if is_told or unite(ended).outcome == unite(passed_on).outcome:
+            return ended
+        return [replace(answer, open_rows=answer.open_rows | {"edge-termination"}) for answer in ended]
+
+    def pass_edge(self, server: Server, state: State, *, ends_tls: bool = True) -> Answers:
+        edge = server.object
+        gate: Gate = self.authenticate_tls(server, state) if ends_tls else state
         if isinstance(gate, State):
             gate = self.restrict_module(edge, gate)
         if isinstance(gate, Answer):
             return [replace(gate, status=None)]
-        module = find_module(edge, "traffic_policy") if is_read else None
+        module = find_module(edge, "traffic_policy") if ends_tls else None
         program = compile_policy(module["value"] if module else None, (CONNECT,))
         return self.run_policy(program, server.id, gate, lambda state: self.serve_backend_module(edge, state))
 
