@@ -3,12 +3,15 @@
 Manifests may refer to objects of these kinds; plans never change them. Kinds that can be declared are in `catalog`.
 """
 
+from collections.abc import Callable
 from functools import cache
 
 from reconciler import kinds
 from reconciler.kinds.catalog.bot_user import BotUser
 from reconciler.kinds.catalog.cloud_endpoint import CloudEndpointRead
+from reconciler.kinds.rules import serving
 from reconciler.model.fields.spec import Part, Read, Ref, Spec
+from reconciler.model.health import AccountFacts, Body, Health
 from reconciler.model.kind import Kind, Wire
 from reconciler.model.value import Json
 
@@ -137,9 +140,17 @@ class AbuseReportRead(Read):
     hostnames: list[Json] = []
 
 
-def _kind(spec: type[Spec], read: type[Read], path: str, list_key: str, prefix: str, *offers: str) -> Kind:
+def _kind(
+    spec: type[Spec],
+    read: type[Read],
+    path: str,
+    list_key: str,
+    prefix: str,
+    *offers: str,
+    health: Callable[[Body, AccountFacts], Health] | None = None,
+) -> Kind:
     wire = Wire(untimed="created_at" not in read.model_fields, supports=offers)
-    return Kind(spec, path, list_key, prefix, read, wire=wire)
+    return Kind(spec, path, list_key, prefix, read, wire=wire, health=health)
 
 
 ENDPOINT = _kind(Endpoint, EndpointRead, "/endpoints", "endpoints", "ep_")
@@ -157,6 +168,7 @@ KINDS = (
         "create",
         "update",
         "delete",
+        health=serving.check_operator,
     ),
     _kind(Tunnel, TunnelRead, "/tunnels", "tunnels", "tn_"),
     _kind(TunnelSession, TunnelSessionRead, "/tunnel_sessions", "tunnel_sessions", "ts_", "restart", "stop", "update"),

@@ -78,6 +78,16 @@ class Record(Struct, frozen=True):
     purpose: str = ""
 
 
+class Issued(Struct, frozen=True):
+    """What is known of a one-time secret.
+
+    rotates_at  when it comes due for rotation; None: never
+    """
+
+    is_delivered: bool = True
+    rotates_at: float | None = None
+
+
 class AccountFacts(Protocol):
     """What a kind may ask about the rest of the account, to tell the health of one object."""
 
@@ -89,6 +99,10 @@ class AccountFacts(Protocol):
     def expires_within(self) -> float:
         """How long before its expiry an object is degraded, in seconds."""
 
+    @property
+    def forward_targets(self) -> frozenset[str]:
+        """The internal URLs to which traffic policies forward, in canonical form; `*` for one chosen at run time."""
+
     def is_complete(self, kind: str) -> bool:
         """Whether all objects of a kind are known. If not, the absence of an object means nothing."""
 
@@ -98,7 +112,13 @@ class AccountFacts(Protocol):
     def list_where(self, kind: str, path: tuple[str, ...], value: str) -> Sequence[Body]:
         """The objects with a text at a path, which leads through the items of lists: `("destinations", "id")`."""
 
-    def health_of(self, kinds: Iterable[str], id: str) -> Health:
+    def list_ids(self, kind: str) -> Sequence[str]:
+        """The ids of the objects of a kind."""
+
+    def secret_of(self, id: str) -> Issued:
+        """The one-time secret of an object."""
+
+    def health_of(self, names: Iterable[str], id: str) -> Health:
         """The health of another object, which is of one of these kinds."""
 
 

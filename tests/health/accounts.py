@@ -49,10 +49,12 @@ def judge_first(facts: Facts, kind: str) -> Health | None:
 
 
 WORDS = (
-    "DNS_ERROR", "INTERNAL_ERROR", "app.example.com", "app.example.com:443", "*.example.com", "upstream", "",
-    "cert_1", "rd_1", moment(days=-400), moment(days=-2), moment(days=3), moment(days=90), "0001-01-01T00:00:00+23:59",
-    "9999-12-31T23:59:59-23:59", "2026-01-01", "\ud800", "*", "_",
-)  # fmt: skip
+    *("DNS_ERROR", "INTERNAL_ERROR", "app.example.com", "app.example.com:443", "*.example.com", "upstream", "", "shop"),
+    *("cert_1", "rd_1", "bkdfo_1", "bkdtg_1", "bot_1", "bot_2", "tn_1", "ts_1", "https://[", "\ud800", "*", "_"),
+    *("internal", "kubernetes", "forward-internal", "custom-response", "https://a.internal", "https://${x}.internal"),
+    *(moment(days=days) for days in (-400, -2, 3, 90)),
+    *("0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2026-01-01"),
+)
 
 any_text = st.sampled_from(WORDS) | st.text(max_size=4)
 any_scalar = st.none() | st.booleans() | st.integers() | st.floats() | any_text

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import access, canonical, syntax
+from reconciler.kinds.rules import access, canonical, serving, syntax
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.kinds.types.agent_files import check_endpoint
 from reconciler.kinds.types.fields import Deferred, Description, Metadata, TrafficPolicy, check_with
@@ -162,6 +162,7 @@ KIND = Kind(
         policy="traffic_policy",
         from_agent=True,
     ),
+    health=serving.check_agent,
     example="""
         name: shop
         url: https://shop.berlin.example.com

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import access, canonical, syntax
+from reconciler.kinds.rules import access, canonical, serving, syntax
 from reconciler.kinds.types.agent_files import check_address_fields, check_upstream
 from reconciler.kinds.types.fields import Deferred, check_with
 from reconciler.model.access import Fields, WayIn
@@ -113,6 +113,7 @@ KIND = Kind(
     display_fields=("addr",),
     wire=Wire(untimed=True),
     access=WayIn(_urls, live_url="public_url", from_agent=True),
+    health=serving.check_agent,
     example="""
         name: orders
         proto: http

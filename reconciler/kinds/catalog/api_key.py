@@ -4,6 +4,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import health
 from reconciler.kinds.types.fields import Description, Metadata, OwnerId
 from reconciler.model.fields.annotations import Immutable, ServerDefault
 from reconciler.model.fields.spec import Read, Spec
@@ -38,6 +39,7 @@ KIND = Kind(
     list_key="keys",
     id_prefix="ak_",
     one_time="token",
+    health=health.check_credential,
     example="""
         description: The pipeline of the Berlin site
         owner_id: {ref: BotUser/berlin}

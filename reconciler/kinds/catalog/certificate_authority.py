@@ -4,10 +4,12 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import health
 from reconciler.kinds.types.fields import CaPem, Description, Metadata
 from reconciler.model.access import Authority
 from reconciler.model.fields.annotations import Immutable
 from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.health import AccountFacts, Body, Health
 from reconciler.model.kind import Kind
 
 
@@ -27,6 +29,11 @@ class CertificateAuthorityRead(Read):
     extended_key_usages: list[str] = []
 
 
+def _check_authority(body: Body, facts: AccountFacts) -> Health:
+    advice = "upload a renewed authority, and list both until all clients have changed"
+    return health.check_validity(body.get("not_before"), body.get("not_after"), facts, advice)
+
+
 KIND = Kind(
     spec=CertificateAuthority,
     read=CertificateAuthorityRead,
@@ -35,6 +42,7 @@ KIND = Kind(
     id_prefix="ca_",
     identity=("ca_pem",),
     access=Authority(),
+    health=_check_authority,
     example="""
         ca_pem: {from_file: certs/partners.pem}
         description: Partners who may connect

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import access, syntax
+from reconciler.kinds.rules import access, serving, syntax
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.kinds.types.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, find_repeated, plain
 from reconciler.model.access import WayIn, read_texts
@@ -138,6 +138,7 @@ KIND = Kind(
         lambda fields: read_texts(fields["bindings"]) or _default_bindings(fields["url"]),
         policy="traffic_policy",
     ),
+    health=serving.check_endpoint,
     example="""
         url: https://app.example.com
         traffic_policy:

@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import canonical
+from reconciler.kinds.rules import canonical, health
 from reconciler.kinds.types.fields import Arn, Deferred, Description, Metadata, NonEmpty, Text
 from reconciler.model.fields.annotations import ImmutablePart, InputOnly, Sensitive
 from reconciler.model.fields.spec import Part, Spec
+from reconciler.model.health import AccountFacts, Actor, Body, Health, State
 from reconciler.model.kind import Kind
 from reconciler.model.problem import Finding
 
@@ -114,11 +115,22 @@ class EventDestination(Spec):
     metadata: Metadata = ""
 
 
+def _check_destination(body: Body, facts: AccountFacts) -> Health:
+    """A destination to which a subscription sends."""
+    if facts.list_where("EventSubscription", ("destinations", "id"), health.text_at(body, "id")):
+        return Health(State.HEALTHY)
+    if not facts.is_complete("EventSubscription"):
+        return Health(State.UNKNOWN, "the event subscriptions could not be read")
+    advice = "list it in destination_ids of an EventSubscription"
+    return Health(State.DEGRADED, "no event subscription sends to it", advice, Actor.YOU)
+
+
 KIND = Kind(
     spec=EventDestination,
     path="/event_destinations",
     list_key="event_destinations",
     id_prefix="ed_",
+    health=_check_destination,
     example="""
         target:
           metrics:

@@ -5,9 +5,12 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import health
 from reconciler.kinds.types.fields import Description, EventType, Id, Metadata, NonEmpty, find_repeated
+from reconciler.model.access import read_list
 from reconciler.model.fields.annotations import ReadAs, RefTo, ServerDefault, Unordered
 from reconciler.model.fields.spec import Part, Spec
+from reconciler.model.health import AccountFacts, Actor, Body, Health, State
 from reconciler.model.kind import Kind
 from reconciler.model.problem import Finding, Severity
 from reconciler.model.suggestions import did_you_mean
@@ -68,11 +71,31 @@ class EventSubscription(Spec):
         yield from find_repeated([source.type for source in self.sources], "sources")
 
 
+def _check_subscription(body: Body, facts: AccountFacts) -> Health:
+    """A subscription with event types and a destination; the types may be children that are listed separately."""
+    sources = read_list(body.get("sources")) or facts.list_where(
+        "EventSource", ("subscription_id",), health.text_at(body, "id")
+    )
+    if not sources and not facts.is_complete("EventSource"):
+        return Health(State.UNKNOWN, "its event types could not be read")
+    if not sources:
+        return Health(State.DEGRADED, "it has no event types", "set sources, or declare an EventSource", Actor.YOU)
+    destinations = [health.text_at(item, "id") for item in read_list(body.get("destinations"))]
+    if not any(destinations):
+        return Health(State.DEGRADED, "it has no destination", "set destination_ids", Actor.YOU)
+    if any(facts.find("EventDestination", id) is not None for id in destinations):
+        return Health(State.HEALTHY)
+    if not facts.is_complete("EventDestination"):
+        return Health(State.UNKNOWN, "its destinations could not be read")
+    return Health(State.DEGRADED, "its destinations do not exist", "set other destination_ids", Actor.YOU)
+
+
 KIND = Kind(
     spec=EventSubscription,
     path="/event_subscriptions",
     list_key="event_subscriptions",
     id_prefix="esb_",
+    health=_check_subscription,
     example="""
         sources: [{type: ip_policy_created.v0}, {type: ip_policy_updated.v0}]
         destination_ids: [{ref: EventDestination/audit}]

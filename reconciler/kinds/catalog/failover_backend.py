@@ -4,6 +4,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import serving
 from reconciler.kinds.types.fields import BackendId, Description, Metadata
 from reconciler.model.access import Upstream, read_texts
 from reconciler.model.fields.annotations import AlwaysSent
@@ -25,6 +26,7 @@ KIND = Kind(
     list_key="backends",
     id_prefix="bkdfo_",
     access=Upstream(lambda fields: [(child, True) for child in read_texts(fields["backends"])]),
+    health=lambda body, facts: serving.check_children(iter(read_texts(body.get("backends"))), body, facts),
     example="""
         backends:
           - {ref: TunnelGroupBackend/payments}

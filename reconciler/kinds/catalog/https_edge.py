@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import access
+from reconciler.kinds.rules import access, serving
 from reconciler.kinds.types.fields import Description, HttpsHostports, Metadata, TlsVersion
 from reconciler.kinds.types.modules import MutualTLSModule
 from reconciler.model.access import WayIn, read_texts
@@ -49,6 +49,7 @@ KIND = Kind(
     id_prefix="edghts_",
     display_fields=("hostports",),
     access=WayIn(lambda fields: (f"https://{hostport}" for hostport in read_texts(fields["hostports"]))),
+    health=serving.check_edge_of_routes,
     example="""
         hostports: ["app.example.com:443"]
         tls_termination: {min_version: "1.2"}

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import syntax
+from reconciler.kinds.rules import serving, syntax
 from reconciler.kinds.types.auth_modules import OAuthModule, OIDCModule, SAMLModule
 from reconciler.kinds.types.fields import Deferred, Description, Id, Metadata, check_with
 from reconciler.kinds.types.modules import BackendModule, IPRestrictionModule, TrafficPolicyModule
@@ -83,6 +83,7 @@ KIND = Kind(
     part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
     modules=Modules(traffic="backend", exclusive=_LOGINS),
     access=PathOf(),
+    health=serving.check_modules,
     example="""
         edge_id: {ref: HTTPSEdge/app}
         match_type: path_prefix

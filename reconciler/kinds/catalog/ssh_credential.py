@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import access
+from reconciler.kinds.rules import access, health
 from reconciler.kinds.types.fields import Acl, Description, Metadata, OwnerId, SshPublicKey
 from reconciler.model.access import Opener
 from reconciler.model.fields.annotations import Immutable, ServerDefault
@@ -47,6 +47,7 @@ KIND = Kind(
     unique=True,
     display_fields=("acl",),
     access=Opener(),
+    health=health.check_owner,
     example="""
         public_key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl laptop
         acl: ["bind:demo.example.com", "bind:team=*"]

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import health
 from reconciler.kinds.types.fields import (
     Description,
     Id,
@@ -69,6 +70,7 @@ KIND = Kind(
     list_key="ssh_host_certificates",
     id_prefix="shcrt_",
     display_fields=("principals",),
+    health=health.check_ssh_certificate,
     example="""
         ssh_certificate_authority_id: {ref: SSHCertificateAuthority/farm}
         public_key: {from_file: keys/build-1.pub}

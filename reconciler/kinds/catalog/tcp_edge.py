@@ -4,6 +4,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import serving
 from reconciler.kinds.types.fields import Description, Hostports, Metadata
 from reconciler.kinds.types.modules import BackendModule, IPRestrictionModule, TrafficPolicyModule
 from reconciler.model.access import WayIn, read_texts
@@ -37,6 +38,7 @@ KIND = Kind(
     display_fields=("hostports",),
     part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
     access=WayIn(lambda fields: (f"tcp://{hostport}" for hostport in read_texts(fields["hostports"]))),
+    health=serving.check_edge,
     example="""
         hostports: ["${{ ReservedAddress/ssh.addr }}"]
         backend: {backend_id: {ref: TunnelGroupBackend/ssh}}

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import serving
 from reconciler.kinds.types.fields import Description, HttpsHostports, Metadata
 from reconciler.kinds.types.modules import (
     BackendModule,
@@ -59,6 +60,7 @@ KIND = Kind(
     modules=Modules(remove_before={"tls_termination.terminate_at": "upstream"}),
     endpoint=Endpoint(beside_https=True),
     access=WayIn(lambda fields: (f"tls://{hostport}" for hostport in read_texts(fields["hostports"]))),
+    health=serving.check_edge,
     example="""
         hostports: ["payments.example.com:443"]
         backend: {backend_id: {ref: FailoverBackend/payments}}

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import access
+from reconciler.kinds.rules import access, health
 from reconciler.kinds.types.fields import Acl, Description, Metadata, OwnerId
 from reconciler.model.access import Opener
 from reconciler.model.fields.annotations import Immutable, ServerDefault
@@ -51,6 +51,7 @@ KIND = Kind(
     one_time="token",
     display_fields=("acl",),
     access=Opener(),
+    health=health.check_credential,
     example="""
         description: Agent of the Berlin site
         acl: ["bind:*.berlin.example.com"]

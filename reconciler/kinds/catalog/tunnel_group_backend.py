@@ -4,6 +4,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
+from reconciler.kinds.rules import serving
 from reconciler.kinds.types.fields import Description, Metadata, Text
 from reconciler.model.access import Upstream
 from reconciler.model.fields.spec import Read, Ref, Spec
@@ -30,6 +31,7 @@ KIND = Kind(
     id_prefix="bkdtg_",
     display_fields=("labels",),
     access=Upstream(),
+    health=serving.check_tunnels,
     example="""
         labels: {service: payments}
     """,

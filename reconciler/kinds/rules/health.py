@@ -1,4 +1,4 @@
-"""Words for kind files: whether certificates are obtained and valid, and which DNS records hosts need."""
+"""Words for kind files: whether certificates and credentials can be used, and which DNS records hosts need."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
+from reconciler.kinds.rules import canonical
 from reconciler.model.health import DAY, AccountFacts, Actor, Body, Health, Record, State, read_instant
 from reconciler.model.value import Json, value_at
 
@@ -40,14 +41,18 @@ def say_minute(moment: float) -> str:
 # --- validity ---------------------------------------------------------------------------------------------------------
 
 
-def check_validity(begins: Json, ends: Json, facts: AccountFacts, renew: str) -> Health:
-    """The health of what is valid between two timestamps. `renew`: what to do when it expires."""
+def check_validity(begins: Json, ends: Json, facts: AccountFacts, renew: str, *, part: int = 0) -> Health:
+    """The health of what is valid between two timestamps. `renew`: what to do when it expires.
+
+    part  the warning begins at the earliest in the last `1 / part` of the validity, for what lives shortly
+    """
     start, end = read_instant(begins), read_instant(ends)
     if end is None:
         return Health(State.UNKNOWN, "the platform does not say when it expires")
     if facts.now >= end:
         return Health(State.DEGRADED, f"expired on {say_day(end)}", renew, Actor.YOU, due=end)
-    if facts.now >= end - facts.expires_within:
+    within = facts.expires_within if not part or start is None else min(facts.expires_within, (end - start) / part)
+    if facts.now >= end - within:
         return Health(State.DEGRADED, f"expires on {say_day(end)}", renew, Actor.YOU, due=end)
     if start is not None and facts.now < start:
         return Health(State.PROGRESSING, f"is not valid before {say_minute(start)}", due=start)
@@ -121,3 +126,53 @@ def covers(pattern: str, host: str) -> bool:
         return True
     label, _, rest = host.partition(".")
     return pattern.startswith("*.") and bool(label) and label != "*" and pattern[2:] == rest
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+
+def check_credential(body: Body, facts: AccountFacts) -> Health:
+    """A credential whose secret was delivered, whose owner is active, and whose rotation is not overdue."""
+    owner, issued = check_owner(body, facts), facts.secret_of(text_at(body, "id"))
+    if not issued.is_delivered:
+        reason = "its secret was not delivered, and cannot be read again"
+        return Health(State.DEGRADED, reason, "run `reconciler apply`, which replaces it", Actor.YOU)
+    if owner.state is not State.HEALTHY:
+        return owner
+    if issued.rotates_at is None or facts.now < issued.rotates_at:
+        return Health(State.HEALTHY, due=issued.rotates_at)
+    state = State.DEGRADED if facts.now > issued.rotates_at + LATE else State.PROGRESSING
+    reason = f"its rotation was due on {say_day(issued.rotates_at)}"
+    return Health(state, reason, "run `reconciler apply`", Actor.YOU, due=issued.rotates_at)
+
+
+def check_owner(body: Body, facts: AccountFacts) -> Health:
+    """A credential whose owner is active. Owners that are people cannot be read."""
+    if "owner_id" not in body:
+        return Health(State.UNKNOWN, "its owner could not be read")
+    id = canonical.user(text_at(body, "owner_id"))
+    owner = facts.find("BotUser", id) or facts.find("BotUser", text_at(body, "owner_id"))
+    if owner is not None and owner.get("active") is False:
+        name = text_at(owner, "name") or id
+        advice = f"set `active: true` for {name}, or give the credential another owner"
+        return Health(State.DEGRADED, f"its owner {name} is not active, so it is refused", advice, Actor.YOU)
+    if owner is not None or not id.startswith("bot_"):
+        return Health(State.HEALTHY)
+    if not facts.is_complete("BotUser"):
+        return Health(State.UNKNOWN, "its owner could not be read")
+    return Health(State.DEGRADED, "its owner does not exist", "give it another owner", Actor.YOU)
+
+
+# --- SSH --------------------------------------------------------------------------------------------------------------
+
+
+def check_ssh_certificate(body: Body, facts: AccountFacts) -> Health:
+    """The validity of an SSH certificate, and whether the authority that signed it exists."""
+    valid = check_validity(body.get("valid_after"), body.get("valid_until"), facts, "issue another certificate", part=3)
+    authority = text_at(body, "ssh_certificate_authority_id")
+    if valid.state is State.DEGRADED or facts.find("SSHCertificateAuthority", authority) is not None:
+        return valid
+    if not facts.is_complete("SSHCertificateAuthority"):
+        return Health(State.UNKNOWN, "its authority could not be read", due=valid.due)
+    reason = "the authority that signed it does not exist"
+    return Health(State.DEGRADED, reason, "issue a certificate of another authority", Actor.YOU, due=valid.due)

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, PlainValidator, ValidationError,
 from pydantic_core import PydanticCustomError
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import canonical, saml, secret_parts, syntax
+from reconciler.kinds.rules import canonical, saml, secret_parts, serving, syntax
 from reconciler.model import owner_record as owners
 from reconciler.model.fields.annotations import (
     Between,
@@ -170,9 +170,7 @@ VaultName = Annotated[str, check_with(syntax.vault_name), Deferred]
 HeaderName = Annotated[Text, EqualAs(canonical.word)]
 Share = Annotated[float, Between(0, 1), EqualAs(canonical.number)]
 
-BackendId = Annotated[
-    Id, RefTo("FailoverBackend", "WeightedBackend", "TunnelGroupBackend", "HTTPResponseBackend", "StaticBackend")
-]
+BackendId = Annotated[Id, RefTo(*serving.BACKENDS)]
 OwnerId = Annotated[Id, RefTo("BotUser"), EqualAs(canonical.user)]
 
 
