@@ -254,5 +254,4 @@ FAULTS: tuple[Bug, ...] = (
         "(covered - labels if rules else None,)",
         "(covered - labels,)",
     ),
-    _fault("the rule * opens nothing", COMPARE, '{"*", "bind:*"} & {*rules}', '{"bind:*"} & {*rules}'),
 )
