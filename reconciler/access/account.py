@@ -146,6 +146,10 @@ class Account:
         """Whether something serves the host of a region: an upstream, or a policy that may answer or forward."""
         return any(map(self._is_served, self.list_ways_in(region)))
 
+    def find_patterns(self, region: Region) -> list[str]:
+        """The declared hosts and wildcards that cover the host of a region, the most specific first."""
+        return find_patterns(region.host, self.doors.get(region.door, {}))
+
     def list_ways_in(self, region: Region) -> list[Resource]:
         """The objects that cover the host of a region, the most specific first."""
         hosts = self.doors.get(region.door, {})

@@ -55,8 +55,17 @@ class Difference(Struct, frozen=True):
 
 
 def analyze(account: Account) -> tuple[EntryPoint, ...]:
-    """Every entry point of an account, with who gets through."""
-    return tuple(after for _, _, after in _regions(account, account) if after is not None)
+    """Every entry point of an account, with who gets through. A path that is served as those below it is no own one."""
+    found = {region: after for region, _, after in _regions(account, account) if after is not None}
+    return tuple(
+        replace(entry, region=region)
+        for region, entry in found.items()
+        if region.below or not _is_same(entry, found.get(replace(region, below=True)))
+    )
+
+
+def _is_same(entry: EntryPoint, other: EntryPoint | None) -> bool:
+    return other is not None and entry.program is other.program
 
 
 def compare(before: Account, after: Account) -> tuple[Difference, ...]:

@@ -17,12 +17,12 @@ from reconciler.access.account import (
     role_of,
     split_url,
 )
-from reconciler.access.conditions import Certificate, Claim
+from reconciler.access.conditions import Certificate, Claim, Condition
 from reconciler.access.modules import MODULES, is_enabled
 from reconciler.access.networks import Networks
 from reconciler.access.places import Door, Region, find_patterns
 from reconciler.access.policies import Seen, Written, compile_policy, digest, is_computed, networks_of
-from reconciler.access.programs import PASS, REFUSE, Program
+from reconciler.access.programs import PASS, REFUSE, Program, conditions_of
 from reconciler.model.access import Authority, Upstream, read_list
 
 _MAX_CHAIN: Final = 8  # endpoints that forward to each other; the platform's limit is not documented
@@ -66,6 +66,18 @@ def enter(account: Account, region: Region, paths: Set[str] = frozenset()) -> En
     return EntryPoint(region, tuple(compiler.words), frozenset(compiler.uses), program)
 
 
+def trace(account: Account, region: Region) -> tuple[EntryPoint, Mapping[Condition, tuple[str, ...]]]:
+    """As `enter` and `enter_part`, with the names of the resources that each condition comes from."""
+    compiler = _Compiler(account)
+    compiler.origins = {}
+    if region.door.binding == "account":
+        program = compiler.guard(region.door.scheme, PASS)
+    else:
+        program = compiler.compile(region, region.path)
+    entry = EntryPoint(region, tuple(compiler.words), frozenset(compiler.uses), program)
+    return entry, compiler.origins
+
+
 def enter_publicly(account: Account, region: Region) -> EntryPoint | None:
     """Who gets through at the host and port of a region from everywhere, if it is not public itself."""
     public = replace(region, door=replace(region.door, binding="public"))
@@ -95,6 +107,7 @@ class _Compiler:
         self.uses: set[str] = set()
         self.written: Written = {}
         self.seen = Seen()
+        self.origins: dict[Condition, tuple[str, ...]] | None = None
         self._chain: list[str] = []
         self._forwards = 0
         self._scheme = ""  # of the endpoint whose policy runs
@@ -102,6 +115,13 @@ class _Compiler:
     def say(self, text: object) -> None:
         """Notes a gate, in words."""
         self.words.append(text)
+
+    def _trace(self, program: Program, *names: str) -> Program:
+        """The program. If origins are wanted, what is new in it comes from the resources of these names."""
+        if self.origins is not None:
+            for condition in conditions_of(program):
+                self.origins.setdefault(condition, names)
+        return program
 
     # --- which object serves ------------------------------------------------------------------------------------------
 
@@ -123,7 +143,8 @@ class _Compiler:
         if restriction is None:
             return self._doubt_unread(program, "IPRestriction")
         self.uses.add(restriction.name)
-        return self.admit_networks(read_list(restriction.fields.get("ip_policy_ids")), [], [], program, REFUSE)
+        policies = read_list(restriction.fields.get("ip_policy_ids"))
+        return self._trace(self.admit_networks(policies, [], [], program, REFUSE), restriction.name)
 
     def _doubt_unread(self, program: Program, kind: str) -> Program:
         if (why := self.account.unread.get(kind)) is None:
@@ -179,6 +200,9 @@ class _Compiler:
 
     def _enter(self, resource: Resource, door: Door, path: str) -> Program:
         self.uses.add(resource.name)
+        return self._trace(self._compile(resource, door, path), resource.name)
+
+    def _compile(self, resource: Resource, door: Door, path: str) -> Program:
         role = role_of(resource)
         if is_served_by_children(resource):
             return self._enter_routes(resource, path)
@@ -204,7 +228,7 @@ class _Compiler:
         if route is None:
             return self._doubt_unread(REFUSE, "HTTPSEdgeRoute")
         self.uses.add(route.name)
-        program = self._pass_modules(route.fields, "http")
+        program = self._trace(self._pass_modules(route.fields, "http"), route.name)
         if path.startswith(_RESERVED) and any(is_enabled(route.fields.get(name)) for name in _LOGINS):
             what = Claim("a path that logins reserve reaches the backend", is_open=True)
             program = self.builder.branch(what, program)
@@ -406,7 +430,4 @@ class _NetworksInWords(Struct, frozen=True):
     networks: Networks
 
     def __str__(self) -> str:
-        texts = [str(network) for network in self.networks.networks()]
-        if not texts:
-            return "no address"
-        return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more networks" if len(texts) > 4 else "")
+        return self.networks.shorten()

@@ -58,6 +58,13 @@ class Networks(Struct, frozen=True, cache_hash=True):
             return "everywhere"
         return ", ".join(str(network) for network in self.networks()) or "nowhere"
 
+    def shorten(self) -> str:
+        """A few networks and the number of the others."""
+        texts = [str(network) for network in self.networks()]
+        if not texts:
+            return "no address"
+        return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more networks" if len(texts) > 4 else "")
+
     def networks(self) -> Iterator[IPv4Network | IPv6Network]:
         """The set as networks, in ascending order."""
         for first, last in self.ranges:

@@ -51,6 +51,15 @@ class Visitor(Struct, frozen=True):
     has_token: bool = False
 
 
+def read_person(text: str) -> Person:
+    """`google`, `google:ann@example.com`, `github:team=ops` or an issuer's URL, with the same endings."""
+    provider, colon, rest = text.rpartition(":")
+    if not colon or not ("@" in rest or "=" in rest):
+        return Person(text)
+    attribute, equals, value = rest.partition("=")
+    return Person(provider, attribute, value) if equals else Person(provider, "email", rest)
+
+
 class Question(Struct, frozen=True):
     """One request: where it arrives, and from whom."""
 
@@ -58,6 +67,12 @@ class Question(Struct, frozen=True):
     host: str
     path: str
     visitor: Visitor
+
+    @property
+    def region(self) -> Region:
+        """The region of exactly this request."""
+        path = self.path if self.door.scheme in ("http", "https") else ""
+        return Region(self.door, self.host.lower(), path)
 
 
 class Answer(Struct, frozen=True):
@@ -74,19 +89,22 @@ class Answer(Struct, frozen=True):
 
 def answer(account: Account, question: Question) -> Answer:
     """Whether a request gets through. Expressions of policies may hold or not: they make an answer unknown."""
-    path = question.path if question.door.scheme in ("http", "https") else ""
-    region = Region(question.door, question.host.lower(), path)
+    region = question.region
     if not account.has_way_in(region):
         return Answer(Outcome.REFUSE, None)
     entry = enter(account, region)
     request = make_request(account, entry.program, question.visitor)
-    claims = [claim for claim in _claims_of(entry.program) if claim not in request.claims]
-    if len(claims) > _MAX_CLAIMS:
-        return Answer(Outcome.UNKNOWN, entry, (TOO_LARGE,))
-    deciding = set(_list_deciding(entry.program, request, claims))
-    if deciding:
-        return Answer(Outcome.UNKNOWN, entry, tuple(sorted(claim.text for claim in deciding)))
+    if deciding := find_deciding(entry.program, request):
+        return Answer(Outcome.UNKNOWN, entry, deciding)
     return Answer(Outcome.PASS if run(entry.program, request) else Outcome.REFUSE, entry)
+
+
+def find_deciding(program: Program, request: Request) -> tuple[str, ...]:
+    """The expressions and facts on which the outcome of a request depends; none if it is certain."""
+    claims = [claim for claim in _claims_of(program) if claim not in request.claims]
+    if len(claims) > _MAX_CLAIMS:
+        return (TOO_LARGE,)
+    return tuple(sorted({claim.text for claim in _list_deciding(program, request, claims)}))
 
 
 def _list_deciding(program: Program, request: Request, claims: list[Claim]) -> Iterator[Claim]:

@@ -226,11 +226,12 @@ def run(program: Program, request: Request) -> bool:
     """Whether the program passes a request."""
     node = program
     while isinstance(node, Branch):
-        node = node.then if _holds(node.condition, request) else node.otherwise
+        node = node.then if holds(node.condition, request) else node.otherwise
     return node.passes
 
 
-def _holds(condition: Condition, request: Request) -> bool:
+def holds(condition: Condition, request: Request) -> bool:
+    """Whether a request satisfies a condition."""
     match condition:
         case Source(networks):
             return networks.contains(request.source)

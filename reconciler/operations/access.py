@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from reconciler import kinds
 from reconciler.access.account import Account, Resource
-from reconciler.access.inventory import list_entries
+from reconciler.access.compare import analyze
+from reconciler.access.entering import EntryPoint
+from reconciler.access.inventory import describe_entry, list_entries
+from reconciler.access.networks import Networks
+from reconciler.access.questions import find_sources
 from reconciler.engine.observe import observe
 from reconciler.kinds import read_only
 from reconciler.model.access import WayIn
 from reconciler.model.access_entry import AccessEntry
+from reconciler.model.manifest import Manifest
 from reconciler.model.snapshot import Listing
 from reconciler.operations.opening.stores import open_existing_store
 from reconciler.operations.reporting import OnEvent
@@ -41,12 +47,41 @@ class AccessResult(Struct, frozen=True):
         """The entry points, ordered by scheme, port, host and path."""
         return tuple(list_entries(self.account))
 
+    def select(
+        self, *, is_public: bool = False, networks: Networks | None = None, host: str | None = None
+    ) -> tuple[AccessEntry, ...]:
+        """The entry points that are public, reachable from some of the networks, and of hosts that match a glob."""
+        found = []
+        for region_entry in sorted(analyze(self.account), key=lambda entry: entry.region):
+            if networks is not None and not _is_reachable(region_entry, networks):
+                continue
+            entry = describe_entry(self.account, region_entry)
+            is_place = entry.binding not in ("account", "credential")
+            if (is_public and not (entry.public and is_place)) or (host is not None and not is_place):
+                continue
+            if host is None or fnmatchcase(entry.host, host.lower()):
+                found.append(entry)
+        return tuple(found)
+
+
+def _is_reachable(entry: EntryPoint, networks: Networks) -> bool:
+    """Whether some request from the networks may pass. A credential has no network."""
+    if entry.region.door.binding == "credential":
+        return False
+    sources = find_sources(entry.program)
+    return sources is None or bool(sources & networks)
+
+
+def find_declared_access(manifest: Manifest) -> AccessResult:
+    """The ways in that a manifest alone declares."""
+    by_name = {kind.name: kind for kind in kinds.list_planned()}
+    return AccessResult(declare_account(manifest, by_name), {})
+
 
 async def find_access(project: OpenProject, *, declared: bool, on_event: OnEvent) -> AccessResult:
     """See `Workspace.access`."""
     if declared:
-        by_name = {kind.name: kind for kind in kinds.list_planned()}
-        return AccessResult(declare_account(project.manifest, by_name), {})
+        return find_declared_access(project.manifest)
     async with open_existing_store(project.config) as store, project.open_reader(on_event) as reader:
         snapshot = await project.account_reading.read(reader, store, on_event=on_event)
         endpoints = await observe(reader, [read_only.ENDPOINT], concurrency=project.parallelism)

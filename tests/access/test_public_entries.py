@@ -64,3 +64,24 @@ def test_an_endpoint_that_refuses_some_requests_is_public() -> None:
 
 def test_an_endpoint_behind_a_gate_that_does_not_enforce_is_public() -> None:
     assert list_shop(o.rule(o.action("basic-auth", credentials=["a:password"], enforce=False))).public
+
+
+def test_each_region_of_paths_is_one_entry_point() -> None:
+    routes = [
+        o.route("edghts_1", "/", backend=o.backend_module("bkdtg_1")),
+        o.route("edghts_1", "/admin", backend=o.backend_module("bkdtg_1"), ip_restriction=o.ip_module("ipp_1")),
+        o.route("edghts_1", "/health", "exact_path", backend=o.backend_module("bkdtg_1")),
+    ]
+    objects = {
+        "HTTPSEdge": [o.https_edge("edghts_1", "shop.example.com")],
+        "HTTPSEdgeRoute": routes,
+        "TunnelGroupBackend": [o.tunnel_group("bkdtg_1", app="web")],
+        "IPPolicy": [o.ip_policy("ipp_1")],
+        "IPPolicyRule": [o.ip_rule("ipp_1", "203.0.113.0/24")],
+    }
+    entries = [entry for entry in list_entries(Account(read_resources(objects))) if entry.host == "shop.example.com"]
+    assert [(entry.entry_point, entry.admits) for entry in entries] == [
+        (f"{URL}/…", "everyone"),
+        (f"{URL}/admin…", "203.0.113.0/24"),
+        (f"{URL}/health…", "everyone"),
+    ]

@@ -52,11 +52,11 @@ def _ask(first: int, *, exact: bool) -> Iterator[Any]:
         objects = random_account(r, exact)
         account, borders = Account(read_resources(objects)), Borders(objects, objects)
         for request in (borders.draw(r) for _ in range(DRAWS)):
-            if (question := _to_question(request)) is not None:
+            if (question := to_question(request)) is not None:
                 yield seed, (request, borders.states[0].answer(request)), answer(account, question)
 
 
-def _to_question(request: Request) -> Question | None:
+def to_question(request: Request) -> Question | None:
     """None for what a question cannot express: tokens, signatures, and a server name that differs from the host."""
     has_token = request.basic or request.tokens or request.webhook_signed_by
     person = _to_person(request.identity)

@@ -1,0 +1,38 @@
+"""The inventory of access on a narrow terminal, and with text that a platform may have made up."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from reconciler.model.access_entry import AccessEntry
+from reconciler.rendering import terminal_text
+from reconciler.rendering.inventory import render_json, render_markdown, render_text
+
+HOSTILE = "a\x1b[31m|`<b>\u202e::error::##[error]\n"
+
+
+def entry(host: str, resource: str, admits: str = "everyone") -> AccessEntry:
+    url = f"https://{host}"
+    return AccessEntry(url, "https", host, 443, "", True, "public", admits, True, ("not read: IPPolicy",), (resource,))
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_lines_fit_the_terminal(width: int) -> None:
+    entries = [entry("shop.example.com", f"CloudEndpoint/{'x' * 50}", " · ".join(["203.0.113.0/24"] * 9))]
+    lines = render_text(entries, width).splitlines()
+    assert len(lines) > 6
+    assert max(map(terminal_text.width, lines)) <= width
+
+
+def test_hostile_text_has_no_effect() -> None:
+    entries = [entry(HOSTILE, HOSTILE, HOSTILE)]
+    for text in (render_text(entries, 100), render_json(entries, {})):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert "##[error]" not in text
+    rows = [line for line in render_markdown(entries).splitlines() if line.startswith("| `")]
+    assert len(rows) == 1
+    assert len(re.findall(r"(?<!\\)\|", rows[0])) == 4
+    assert "\x1b" not in rows[0]
