@@ -29,6 +29,7 @@ MUTABLE = {
     "project.documents.references.Declared",
     "project.fleets.members.MemberReading",
     "project.documents.budget.Budget",
+    "project.access_tests._Reader",
     "project.policies.load._Reader",
     "rendering.fleet.reasons._Group",
     "rendering.html.report_page.DriftPeriod",

@@ -54,13 +54,20 @@ Matches = dict[tuple[str, bool], Resource]
 class Account:
     """One state of an account. `builder` is shared between states that are compared.
 
-    unread   the kinds whose lists are incomplete, with the reason
+    unread      the kinds whose lists are incomplete, with the reason
+    is_partial  the account has more objects: one that is referred to and not among the resources may exist
     """
 
     def __init__(
-        self, resources: Iterable[Resource], builder: Builder | None = None, unread: Mapping[str, str] | None = None
+        self,
+        resources: Iterable[Resource],
+        builder: Builder | None = None,
+        unread: Mapping[str, str] | None = None,
+        *,
+        is_partial: bool = False,
     ) -> None:
         self.builder = builder or Builder()
+        self.is_partial = is_partial
         self.unread = dict(unread or {})
         self.resources: dict[str, Resource] = {}
         self.doors: dict[Door, dict[str, list[Resource]]] = defaultdict(lambda: defaultdict(list))

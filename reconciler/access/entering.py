@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.access.account import (
+    PARTS,
     Account,
     Resource,
     identify_authority,
@@ -30,6 +31,8 @@ _CERTAIN_CHAIN: Final = 3
 _MAX_FORWARDS: Final = 60  # actions that are followed for one entry point
 _RESERVED: Final = ("/oauth2/", "/auth/")  # paths that login modules keep for themselves
 _LOGINS: Final = ("oauth", "oidc", "saml")
+NOT_DECLARED: Final = "not declared here: "
+"""How the facts begin that an account with more objects than the known ones would decide."""
 _GATES: Final = tuple((name, gate) for name, gate in MODULES.items() if gate is not None)
 
 
@@ -141,6 +144,9 @@ class _Compiler:
         """The program behind the account's restriction of a part, if it is enforced."""
         restriction = self.account.restrictions.get(part)
         if restriction is None:
+            if self.account.is_partial and part != "endpoints":
+                what = Claim(f"{NOT_DECLARED}an IP restriction of {PARTS[part]}", is_open=True)
+                return self.builder.branch(what, REFUSE, program)
             return self._doubt_unread(program, "IPRestriction")
         self.uses.add(restriction.name)
         policies = read_list(restriction.fields.get("ip_policy_ids"))
@@ -151,6 +157,11 @@ class _Compiler:
             return program
         what = Claim(f"not read: {kind}", why, is_open=True)
         return self.builder.branch(what, program, REFUSE)
+
+    def _doubt_missing(self, what: str, does: str, context: str = "") -> Claim:
+        """The claim about an object that is referred to and not among the resources."""
+        text = f"{NOT_DECLARED}{what}" if self.account.is_partial else f"{what} {does}"
+        return Claim(text, context, is_open=True)
 
     def _serve(self, door: Door, host: str, path: str) -> Program:
         """What the objects that cover a host do, the most specific first."""
@@ -285,7 +296,7 @@ class _Compiler:
     def _reach_backend(self, key: str, seen: frozenset[str]) -> Program:
         resource = self.account.resources.get(key)
         if resource is None:
-            return self.builder.branch(Claim(f"the backend {key} can be reached", is_open=True), PASS)
+            return self.builder.branch(self._doubt_missing(f"the backend {key}", "can be reached"), PASS)
         self.uses.add(resource.name)
         role = resource.kind.access
         if not isinstance(role, Upstream) or role.children is None:
@@ -328,7 +339,7 @@ class _Compiler:
             other = Claim("the target admits the address that it sees", digest(str(condition.networks)), is_open=True)
             program = self.builder.branch(seen, program, self.builder.branch(other, passed, refused))
         for key in missing:
-            what = Claim(f"the IP policy {key} exists", is_open=True)
+            what = self._doubt_missing(f"the IP policy {key}", "exists")
             program = self.builder.branch(
                 what, program, self.builder.branch(Claim(f"{key} admits", is_open=True), passed)
             )
@@ -346,7 +357,8 @@ class _Compiler:
         program = self.builder.branch(Certificate(frozenset(key for key, _ in known), names), passed)
         if len(known) == len(found):
             return program
-        what = Claim("a certificate authority that does not exist admits clients", digest(keys), is_open=True)
+        words = "a certificate authority" if self.account.is_partial else "a certificate authority that does not exist"
+        what = self._doubt_missing(words, "admits clients", digest(keys))
         return self.builder.branch(what, passed, program)
 
     def list_rules(self, policies: list[Any]) -> list[str]:
@@ -386,7 +398,9 @@ class _Compiler:
             hosts = self.account.doors.get(door, {})
             patterns = find_patterns(host, hosts)
             if not patterns:
-                return offline
+                if not self.account.is_partial:
+                    return offline
+                return self.builder.branch(self._doubt_missing(f"the endpoint {url}", ""), PASS, offline)
             self._chain.append(url)
             before = self.written, self.seen, self._scheme
             self.written, self.seen, self._scheme = written, seen, door.scheme

@@ -136,10 +136,15 @@ def passes_any(program: Program) -> bool:
 
 def find_passing(program: Program, case: Case) -> Networks | None:
     """The addresses from which some request of a set may get through; None if there are too many cases to tell."""
+    return find_where(REFUSE, program, case)
+
+
+def find_where(before: Program, after: Program, case: Case) -> Networks | None:
+    """The addresses from which `after` passes some request of a set that `before` refuses; None if too many."""
     steps, found = _Steps(MAX_STEPS), Networks()
     try:
-        for passing in _differences(REFUSE, program, case, steps):
-            found |= passing.source
+        for gained in _differences(before, after, case, steps):
+            found |= gained.source
     except _TooMany:
         return None
     return found

@@ -16,7 +16,7 @@ from reconciler.model.fleet import Member
 from reconciler.model.plan import Call, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Template, Value, canonical
-from reconciler.planning.judging.rules import Rules, describe_policy
+from reconciler.planning.judging.rules import Rules, describe_policy, describe_test
 from reconciler.planning.judging.strictness import RESOURCE, SETTINGS, Strictness, is_demand
 
 _DIGITS = 12  # of the digest of a shape, which users copy
@@ -123,6 +123,7 @@ class _Forms:
         return [
             _pick_demands(rules.settings, SETTINGS),
             {name: describe_policy(rule) for name, rule in rules.policies.items()},
+            _sort(self.value(describe_test(test)) for test in rules.tests),
             _sort([self.address(address), _pick_demands(found, RESOURCE)] for address, found in resources),
         ]
 

@@ -772,6 +772,18 @@ _PLANS: Final = {
         "Correct the resource, or write an exemption into the policy.",
         _EITHER,
     ),
+    "access-test": Code(
+        "An access test fails.",
+        "A request gets through or is refused against the expectation, or it is unknown which.",
+        "Correct the resources that the message names, or the test if the access is intended.",
+        _EITHER,
+    ),
+    "access-test-not-run": Code(
+        "What the manifests declare does not decide about the request of an access test.",
+        "No declared resource serves the host, or one refers to an object that is not declared.",
+        "Nothing: `plan` runs the test with the other objects of the account.",
+        (Severity.NOTE,),
+    ),
 }
 
 _FLEETS: Final = {

@@ -8,6 +8,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from reconciler.model.access_change import AccessChange, Verdict
+from reconciler.model.access_test import AccessResult
 from reconciler.model.address import Address
 from reconciler.model.change import Change
 from reconciler.model.known_drift import IgnoredDifference
@@ -191,6 +192,7 @@ class Plan(Struct, frozen=True):
     manifest_digest: str = ""
     declared: int = 0  # resources in the manifests
     judged: Mapping[str, str] = field(default_factory=dict)  # the policies that were evaluated, and a digest of each
+    access_tests: tuple[AccessResult, ...] = ()
     commit: str = ""
     created: float = 0.0  # time of creation, seconds since 1970; distinguishes plans with the same content
     snapshot_time: float = 0.0  # time of the snapshot file, seconds since 1970; 0: planned from the account

@@ -15,7 +15,7 @@ from reconciler.model.plan import Base, Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Sealed, Secret, Value
-from reconciler.operations import policy_checks
+from reconciler.operations import access_checks, policy_checks
 from reconciler.operations.base_side import BaseSide, Unreadable
 from reconciler.operations.opening.base_files import BaseFiles
 from reconciler.operations.opening.commits import Commit
@@ -72,13 +72,19 @@ class _Reader(Struct, frozen=True, dict=True):
             policies = policy_checks.load_rules(settings)
         except Rejected as rejected:
             unreadable.append(_report("policies", rejected.problems))
+        tests: access_checks.Tests = ()
+        try:
+            self.files.add(*access_checks.PLACES)
+            tests = access_checks.load_tests(settings)
+        except Rejected as rejected:
+            unreadable.append(_report("access-tests", rejected.problems))
         manifest = None
         try:
             manifest = self._read_manifest(settings)
         except Rejected as rejected:
             unreadable.append(_report("manifests", rejected.problems))
             problems += rejected.problems
-        rules = read_rules(settings, policies, manifest or Manifest(settings.stack, {}))
+        rules = read_rules(settings, policies, manifest or Manifest(settings.stack, {}), tests)
         return BaseSide(replace(base, problems=tuple(problems)), rules, tuple(unreadable), manifest)
 
     def _read_settings(self) -> Config:

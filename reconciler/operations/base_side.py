@@ -13,7 +13,7 @@ from reconciler.planning.judging.rules import Rules
 class Unreadable(Struct, frozen=True):
     """Rules of the base that cannot be read.
 
-    part    settings, policies or manifests
+    part    settings, policies, access-tests or manifests
     causes  what identifies the problems
     """
 

@@ -27,7 +27,13 @@ def judge_by_base(project: P, ref: str | None) -> P:
     side, head = read_base(project, ref), project.read_rules()
     unreadable = [judging.report_unreadable(part.part, part.why, part.causes, head) for part in side.unreadable]
     judgment = judge(project.options, side.rules, head, unreadable, side.base.ref)
-    judged = dataclasses.replace(project, options=judgment.options, base=side, base_policies=judgment.policies)
+    judged = dataclasses.replace(
+        project,
+        options=judgment.options,
+        base=side,
+        base_policies=judgment.policies,
+        base_tests=judgment.tests,
+    )
     return judged if side.rules is None else _with_limits(judged, judgment.settings)
 
 

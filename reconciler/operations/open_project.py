@@ -21,7 +21,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Secret
-from reconciler.operations import policy_checks
+from reconciler.operations import access_checks, policy_checks
 from reconciler.operations.opening.account_reading import AccountReading
 from reconciler.operations.opening.source import invalid_project
 from reconciler.operations.opening.stores import open_existing_store
@@ -35,6 +35,7 @@ from reconciler.project.settings.config import Config
 
 if TYPE_CHECKING:
     from reconciler.access.account import Account as ResolvedAccount
+    from reconciler.model.access_test import AccessTest
     from reconciler.operations.base_side import BaseSide
     from reconciler.planning.judging.rules import Rules
     from reconciler.planning.policies.rule import Rule
@@ -66,6 +67,7 @@ class OpenProject:
     variables      values that the caller gave for `${{ var.NAME }}`
     base           the base whose rules hold too
     base_policies  policies of the base that hold beside the project's own
+    base_tests     access tests of the base that hold too
     sealed         secrets of a snapshot file, by source
     """
 
@@ -79,6 +81,7 @@ class OpenProject:
     runtime: Runtime = field(default_factory=Runtime)
     base: BaseSide | None = field(default=None, repr=False)
     base_policies: tuple[Rule, ...] = field(default=(), repr=False)
+    base_tests: tuple[AccessTest, ...] = field(default=(), repr=False)
     sealed: Mapping[str, Secret] = field(default_factory=dict, repr=False)
 
     def select(
@@ -156,13 +159,26 @@ class OpenProject:
         """The plan with the findings of the project's policies."""
         return policy_checks.with_policy_findings(plan, self.load_rules(), self.options.now, self.manifest)
 
+    def with_access_tests(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        """The plan of a snapshot with the results of the project's access tests."""
+        return access_checks.with_results(plan, self.load_tests(), lambda: self.find_accounts(snapshot))
+
     def read_rules(self) -> Rules:
-        """The rules that judge a plan: settings, policies, and what manifests protect and exempt."""
+        """The rules that judge a plan: settings, policies, access tests, and what manifests protect and exempt."""
         from reconciler.operations.project_rules import read_rules
 
-        return read_rules(self.config, self.load_rules(), self.manifest)
+        return read_rules(self.config, self.load_rules(), self.manifest, self.load_tests())
 
     def load_rules(self) -> tuple[Rule, ...]:
         """Loads the project's policies, and adds those of the base that hold too; raises InvalidProject."""
         with invalid_project():
             return (*policy_checks.load_rules(self.config), *self.base_policies)
+
+    def load_tests(self) -> tuple[AccessTest, ...]:
+        """Loads the project's access tests, and adds those of the base that hold too; raises InvalidProject.
+
+        If the whole stack is destroyed, no request is expected to get through any more.
+        """
+        with invalid_project():
+            tests = (*access_checks.load_tests(self.config), *self.base_tests)
+        return access_checks.select_for_destroy(tests) if self.options.destroy else tests

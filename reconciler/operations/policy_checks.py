@@ -66,7 +66,7 @@ def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifes
         for rule in unavailable
         if plan.judged.get(rule.name) != digests[rule.name] and (about := _find_concerned(rule, plan))
     ]
-    return replace(plan, problems=(*kept, *findings, *unasked), judged=digests)
+    return replace(plan, problems=(*kept, *findings, *unasked), judged={**plan.judged, **digests})
 
 
 def _digest(rule: Rule, now: float) -> str:

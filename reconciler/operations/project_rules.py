@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from reconciler.model.access_test import AccessTest
 from reconciler.model.dialect import DIALECTS
 from reconciler.model.manifest import Manifest
 from reconciler.model.problem import Position, Problem
@@ -21,12 +22,12 @@ from reconciler.project.settings.connection import resolve_base_url
 from reconciler.project.settings.project_file import ProjectFile
 
 
-def read_rules(config: Config, policies: Sequence[Rule], manifest: Manifest) -> Rules:
+def read_rules(config: Config, policies: Sequence[Rule], manifest: Manifest, tests: Sequence[AccessTest] = ()) -> Rules:
     """The rules of a project in one environment. No value in them is secret."""
     file = config.stated or ProjectFile(stack=config.stack)
     settings = {name: _read_setting(name, file, config.written) for name, order in SETTINGS.items() if order}
     positions = {name: _find_position(config, name) for name in settings}
-    return Rules(settings, {rule.name: rule for rule in policies}, manifest, positions)
+    return Rules(settings, {rule.name: rule for rule in policies}, manifest, positions, tuple(tests))
 
 
 def find_unread(config: Config) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from reconciler.model import exit_codes
 
 if TYPE_CHECKING:
     from reconciler.model.access_change import AccessChange
+    from reconciler.model.access_test import AccessResult
     from reconciler.model.change import Change
     from reconciler.model.event import Ended, Outcome
     from reconciler.model.plan import Call, Plan
@@ -142,6 +143,7 @@ class ValidationResult(Struct, frozen=True):
     resources    number of declared resources
     files        number of manifest files
     policies     number of policies
+    tests        results of the access tests on what the manifests declare
     shared       only of the last result: warnings about delivery targets that environments share
     """
 
@@ -151,6 +153,7 @@ class ValidationResult(Struct, frozen=True):
     files: int = 0
     policies: int = 0
     shared: tuple[Problem, ...] = ()
+    tests: tuple[AccessResult, ...] = ()
 
     @property
     def is_valid(self) -> bool:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import PENDING, Sealed, Value
-from reconciler.operations import policy_checks
+from reconciler.operations import access_checks, policy_checks
 from reconciler.operations.results import ValidationResult
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings import environments
@@ -66,23 +66,26 @@ def _check(source: ProjectSource, name: str | None) -> _Checked:
     environ = source.runtime.environ
     try:
         config = load_config(source.path, environ, name, make_placeholder)
-        rules = policy_checks.load_rules(config)
+        rules, tests = policy_checks.load_rules(config), access_checks.load_tests(config)
         read_approvals(config.root, name)
         loaded = load_manifests(config, environ, source.variables, _make_placeholder_in_manifests)
     except Rejected as rejected:
         return _Checked(ValidationResult(name, rejected.problems))
     found = policy_checks.check_manifest(rules, loaded.manifest, source.runtime.now())
+    tested = access_checks.check_manifest(tests, loaded.manifest)
     result = ValidationResult(
         name,
         (
             *loaded.warnings,
             *agent_config.find_conflicts(loaded.rendered),
             *found,
+            *(tested.problems if tested is not None else ()),
             *_find_deliveries_to_runner(environ, loaded.manifest.declarations.values()),
         ),
         resources=len(loaded.manifest.declarations) + len(loaded.rendered),
         files=len(loaded.files),
         policies=len(rules),
+        tests=tested.results if tested is not None else (),
     )
     return _Checked(
         result, tuple(declaration for declaration in loaded.manifest.declarations.values() if declaration.deliver)

@@ -54,12 +54,13 @@ def list_states(
 
 
 def declare_account(manifest: Manifest, kinds: Mapping[str, Kind]) -> Account:
-    """The account that has nothing but what the manifest declares."""
-    return Account(
+    """The account of what the manifest declares. What else it has is not known."""
+    resources = (
         Resource(kind, str(address), str(address), _complete(kind, _resolve(canonical_spec(kind, item.spec), {})))
         for address, item in manifest.declarations.items()
         if item.ensure is Ensure.PRESENT and _decides(kind := kinds[address.kind])
     )
+    return Account(resources, is_partial=True)
 
 
 def find_unread(index: LiveIndex) -> dict[str, str]:

@@ -29,7 +29,7 @@ def list_rule_files(root: Path) -> list[str]:
 
 
 def _list_of_project(root: Path, folder: str) -> Iterator[str]:
-    yield from (discovery.FILE, approvals.FILE, f"{environments.FOLDER}/", f"{_POLICIES}/")
+    yield from (discovery.FILE, approvals.FILE, f"{environments.FOLDER}/", f"{_POLICIES}/", "tests/")
     settings = _read(root, _join(folder, discovery.FILE))
     named = settings.get("policies")
     for path in named if isinstance(named, list) else ():

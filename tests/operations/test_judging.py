@@ -648,3 +648,82 @@ async def test_a_new_resource_loosens_nothing(sandbox: Sandbox, repository: Repo
     await begin(sandbox, repository, OFFICE)
     repository.commit(OFFICE, {**VAULT, "lifecycle": {"ignore": ["description"]}}, TOKEN, settings=GUARDS)
     assert list_loosened(await plan_on(sandbox, repository)) == []
+
+
+# --- access tests -----------------------------------------------------------------------------------------------------
+
+CLOSED = "- {from: [198.51.100.7, 192.0.2.0/24], to: 'tls://pay.example.com', expect: deny}\n"
+
+
+async def begin_with_test(sandbox: Sandbox, repository: Repository) -> None:
+    write(repository, "tests/access.yaml", CLOSED)
+    await begin(sandbox, repository)
+
+
+@pytest.mark.parametrize(
+    "loosened",
+    [
+        "",
+        CLOSED.replace("deny", "allow"),
+        CLOSED.replace("[198.51.100.7, 192.0.2.0/24]", "198.51.100.7"),
+        CLOSED.replace("192.0.2.0/24", "192.0.2.0/25"),
+        CLOSED.replace("deny", "deny, severity: warning"),
+        CLOSED.replace("deny", "deny, with: {token: true}"),
+        CLOSED.replace("pay.", "play."),
+    ],
+)
+async def test_a_branch_that_removes_or_changes_an_access_test_is_judged_by_it_still(
+    sandbox: Sandbox, repository: Repository, loosened: str
+) -> None:
+    await begin_with_test(sandbox, repository)
+    write(repository, "tests/access.yaml", loosened)
+    repository.commit(*SERVED, OPEN_EDGE, settings=GUARDS)
+    plan = await plan_on(sandbox, repository)
+    name = "access-test/tls://pay.example.com from 198.51.100.7 and 1 more"
+    assert list_loosened(plan) == [f"loosens_rule {name}"]
+    assert "loosens_rule:access-test=1" in list_missing(plan)
+    assert "access tests" in list_violated(plan)
+    assert any("access test of main failed" in problem.text for problem in plan.errors)
+    allowed = await plan_on(sandbox, repository, allow={("loosens_rule", "access-test"): 1})
+    assert not any("of main" in problem.text for problem in allowed.errors)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        CLOSED + CLOSED.replace("deny", "deny, with: {token: true}"),
+        CLOSED.replace("192.0.2.0/24", "192.0.2.0/25, 192.0.2.128/25"),
+        CLOSED.replace("192.0.2.0/24", "192.0.2.0/23").replace("192.0.2.0/23", "192.0.0.0/16"),
+        CLOSED.replace("[198.51.100.7, 192.0.2.0/24]", "192.0.2.0/24") + CLOSED.replace(", 192.0.2.0/24", ""),
+    ],
+)
+async def test_access_tests_that_demand_as_much_as_those_of_the_base_loosen_nothing(
+    sandbox: Sandbox, repository: Repository, kept: str
+) -> None:
+    await begin_with_test(sandbox, repository)
+    write(repository, "tests/access.yaml", kept)
+    repository.commit(*SERVED, EDGE, settings=GUARDS)
+    plan = await plan_on(sandbox, repository)
+    assert not list_loosened(plan)
+    assert not plan.errors
+
+
+async def test_a_test_that_becomes_an_error_loosens_nothing(sandbox: Sandbox, repository: Repository) -> None:
+    write(repository, "tests/access.yaml", CLOSED.replace("deny", "deny, severity: warning"))
+    await begin(sandbox, repository)
+    write(repository, "tests/access.yaml", CLOSED)
+    repository.commit(*SERVED, EDGE, settings=GUARDS)
+    assert not list_loosened(await plan_on(sandbox, repository))
+
+
+async def test_access_tests_of_the_base_that_cannot_be_read_need_approval(
+    sandbox: Sandbox, repository: Repository
+) -> None:
+    await begin(sandbox, repository)
+    repository.git("checkout", "--quiet", "main")
+    write(repository, "tests/access.yaml", "not a list")
+    repository.commit(*SERVED, EDGE, settings=GUARDS)
+    repository.git("checkout", "--quiet", "-B", "review")
+    write(repository, "tests/access.yaml", "")
+    repository.commit(*SERVED, EDGE, settings=GUARDS)
+    assert list_loosened(await plan_on(sandbox, repository)) == ["loosens_rule base/access-tests"]

@@ -7,6 +7,7 @@ The first folder says which file of a project the text is:
     environments   environments/prod.yaml, the environment that is validated
     policies       a policy
     approvals      approvals.yaml
+    access-tests   tests/access.yaml
     fleet          fleet.yaml, above the projects `.`, `base` and `shop`
 
 A mistake that needs further files has them after the first, each below a line `# file: PATH`. Their lines are counted
@@ -39,6 +40,7 @@ MAIN = {
     "environments": "environments/prod.yaml",
     "policies": "policies/a.yaml",
     "approvals": "approvals.yaml",
+    "access-tests": "tests/access.yaml",
     "fleet": "fleet.yaml",
 }
 PROJECT = {

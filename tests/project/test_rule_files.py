@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.project.rule_files import list_rule_files
 
-DEFAULTS = ["approvals.yaml", "environments/", "fleet.yaml", "policies/", "reconciler.yaml"]
+DEFAULTS = ["approvals.yaml", "environments/", "fleet.yaml", "policies/", "reconciler.yaml", "tests/"]
 
 
 def write(root: Path, **files: str) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -24,7 +25,7 @@ from reconciler.model.event import Ended, Event, Outcome, Waited
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
-from reconciler.operations import policy_checks
+from reconciler.operations import access_checks, policy_checks
 from reconciler.operations.applying import duplicates, first_reading, staleness
 from reconciler.operations.applying.remaining_plan import RemainingPlan, find_remaining_plan, find_reviewed_part
 from reconciler.operations.applying.reviewed import Reviewed
@@ -42,6 +43,8 @@ from reconciler.store.journal import StoreJournal
 from reconciler.store.store import Store
 
 if TYPE_CHECKING:
+    from reconciler.access.account import Account
+    from reconciler.model.access_test import AccessTest
     from reconciler.operations.applying.plan_files import PlanFile
     from reconciler.operations.open_project import OpenProject
     from reconciler.planning.policies.rule import Rule
@@ -70,7 +73,7 @@ async def apply(
         project = judge_by_base(project, reviewed.base)
     halt = _StopSignal(stop or asyncio.Event())
     stack = project.manifest.stack
-    rules = project.load_rules()
+    rules, tests = project.load_rules(), project.load_tests()
     async with (
         open_project_store(project.config) as store,
         store.lock(stack, on_loss=halt.stop_for_store) as holder,
@@ -89,7 +92,7 @@ async def apply(
             before_write=journal.check_lock,
         ) as platform,
     ):
-        run = _Run(project, file, reviewed, store, journal, platform, halt, on_event, rules, partial)
+        run = _Run(project, file, reviewed, store, journal, platform, halt, on_event, rules, tests, partial)
         result = await run.execute(approve)
         journal.outcome = str(result.status)
         return result
@@ -133,6 +136,7 @@ class _Run(Struct):
     halt: _StopSignal
     on_event: OnEvent
     rules: tuple[Rule, ...]
+    tests: tuple[AccessTest, ...]
     partial: bool
     outcomes: list[Ended] = field(default_factory=list)
     done: frozenset[str] = frozenset()  # calls of the plan file that succeeded in earlier runs
@@ -160,6 +164,8 @@ class _Run(Struct):
                 return ApplyResult(Status.STALE, plan, reasons=(*remaining.lines, reason))
             self._report_changes(remaining)
         plan = policy_checks.with_policy_findings(plan, self.rules, self.project.options.now, self._manifest)
+        find_accounts = None if self._is_foreign else functools.partial(self._find_accounts, plan, snapshot)
+        plan = access_checks.with_results(plan, self.tests, find_accounts)
         self.on_event(Planned(plan))
         if (refused := await self._refuse(plan, approve)) is not None:
             return refused
@@ -209,6 +215,16 @@ class _Run(Struct):
         progress = await self.store.progress(reviewed.digest)
         has_begun = progress.has_begun and progress.complete is None
         return find_reviewed_part(plan, reviewed, has_begun=has_begun)
+
+    def _find_accounts(self, plan: Plan, snapshot: Snapshot) -> tuple[Account, Account]:
+        """The account before and after the changes of this plan, which may be a part of those of the manifests."""
+        if plan.is_empty:
+            before, _ = self.project.find_accounts(snapshot)
+            return before, before
+        part = tuple(str(change.address) for change in plan.changes)
+        options = self.project.options if self.planned is None and self.reviewed is None else None
+        options = options or replace(self.project.options, targets=part, excludes=())
+        return dataclasses.replace(self.project, options=options).find_accounts(snapshot)
 
     def _report_changes(self, remaining: RemainingPlan) -> None:
         for line in remaining.lines:

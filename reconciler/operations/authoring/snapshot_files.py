@@ -128,7 +128,8 @@ def plan_offline(project: OpenProject, taken: SnapshotFile, base: str | None = N
     plan = project.plan_for(taken.snapshot)
     problems = (warning, *plan.problems)
     plan = replace(plan, problems=problems, snapshot_time=taken.at, created=project.runtime.now())
-    return attribute_changes(project, project.with_policy_findings(plan), taken.snapshot)
+    judged = project.with_access_tests(project.with_policy_findings(plan), taken.snapshot)
+    return attribute_changes(project, judged, taken.snapshot)
 
 
 def _verify_by_base(project: OpenProject, file: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.model.access_test import AccessTest
 from reconciler.model.change import Risk
 from reconciler.model.rule_change import RuleChange
 from reconciler.model.value import Json
@@ -24,11 +25,13 @@ class Judgment(Struct, frozen=True):
 
     options   with the guards, protections and adoptions of both sides, and the rules that the branch loosens
     policies  of the base, to be evaluated beside those of the branch
+    tests     access tests of the base, to be run beside those of the branch
     settings  the stricter of each setting of both sides
     """
 
     options: PlanOptions
     policies: tuple[Rule, ...]
+    tests: tuple[AccessTest, ...]
     settings: Mapping[str, Json]
 
 
@@ -44,7 +47,7 @@ def judge(
     changes = (*unreadable, *(judging.find_rule_changes(base, head) if base is not None else ()))
     options = replace(options, rule_changes=changes)
     if base is None:
-        return Judgment(options, (), head.settings)
+        return Judgment(options, (), (), head.settings)
     approved = frozenset(
         item.subject for approval in find_rule_approvals(options) if approval.granted for item in approval.items
     )
@@ -60,4 +63,6 @@ def judge(
         adopting=None if "base/manifests" in approved else judging.find_adopting(base, head),
     )
     policies = judging.select_policies(base, head, approved)
-    return Judgment(options, tuple(replace(rule, name=f"{rule.name} of {name}") for rule in policies), settings)
+    named = tuple(replace(rule, name=f"{rule.name} of {name}") for rule in policies)
+    tests = tuple(replace(test, base=name) for test in judging.select_tests(base, head, approved))
+    return Judgment(options, named, tests, settings)

@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
+from reconciler.model.access_test import AccessTest
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Ensure, Lifecycle, Manifest
 from reconciler.model.problem import Position, Severity
@@ -26,18 +27,21 @@ class Rules(Struct, frozen=True, dict=True):
     policies   by name
     manifest   the declarations, whose `lifecycle`, `deliver` and `rotate` are rules too
     positions  of the settings
+    tests      of access
     """
 
     settings: Mapping[str, Json]
     policies: Mapping[str, Rule] = field(default_factory=dict)
     manifest: Manifest = field(default_factory=lambda: Manifest("", {}))
     positions: Mapping[str, Position] = field(default_factory=dict)
+    tests: tuple[AccessTest, ...] = ()
 
     @cached_property
     def digest(self) -> str:
         """A digest of all rules except those of resources."""
         policies: Json = {name: describe_policy(rule) for name, rule in self.policies.items()}
-        return _digest(dict(self.settings), policies)
+        tests: Json = [describe_test(test) for test in self.tests]
+        return _digest(dict(self.settings), policies, tests)
 
     @cached_property
     def of_resources(self) -> Mapping[Address, Mapping[str, Json]]:
@@ -50,8 +54,13 @@ class Rules(Struct, frozen=True, dict=True):
 
 
 def find_rule_changes(base: Rules, head: Rules) -> tuple[RuleChange, ...]:
-    """What `head` loosens or applies elsewhere: settings first, then policies, then resources."""
-    return (*_compare_settings(base, head), *_compare_policies(base, head), *_compare_resources(base, head))
+    """What `head` loosens or applies elsewhere: settings first, then policies, access tests, and resources."""
+    return (
+        *_compare_settings(base, head),
+        *_compare_policies(base, head),
+        *_compare_tests(base, head),
+        *_compare_resources(base, head),
+    )
 
 
 def find_lost_rules(base: Rules, takers: Iterable[tuple[Address, Declaration]]) -> tuple[RuleChange, ...]:
@@ -72,7 +81,7 @@ def find_lost_rules(base: Rules, takers: Iterable[tuple[Address, Declaration]]) 
 def report_unreadable(part: str, why: str, causes: Json, head: Rules) -> RuleChange:
     """The change that says that rules of the base are not known.
 
-    part    settings, policies or manifests
+    part    settings, policies, access-tests or manifests
     causes  what identifies the problems; the approval is for these
     """
     subject = f"{UNREADABLE}/{part}"
@@ -96,6 +105,11 @@ def select_policies(base: Rules, head: Rules, approved: Collection[str]) -> list
     return [
         base.policies[change.subject.removeprefix("policy/")] for change in changes if change.subject not in approved
     ]
+
+
+def select_tests(base: Rules, head: Rules, approved: Collection[str]) -> list[AccessTest]:
+    """The access tests of `base` that are run beside those of `head`: those that it lacks without approval."""
+    return [test for test in _find_lost_tests(base, head) if _name_test(test) not in approved]
 
 
 def find_protected(base: Rules, head: Rules, approved: Collection[str]) -> frozenset[Address]:
@@ -178,6 +192,53 @@ def _compare_policies(base: Rules, head: Rules) -> Iterator[RuleChange]:
         if loosened:
             parts: tuple[Json, Json] = (_pick(before, loosened), _pick(after, loosened))
             yield _change(RuleRisk.LOOSENS, "policy", f"policy/{name}", before, after, other.position, parts)
+
+
+def _compare_tests(base: Rules, head: Rules) -> Iterator[RuleChange]:
+    for test in _find_lost_tests(base, head):
+        excerpt: tuple[Json, Json] = ({"expect": str(test.expect)}, None)
+        before = describe_test(test)
+        yield _change(RuleRisk.LOOSENS, "access-test", _name_test(test), before, None, None, excerpt)
+
+
+def _find_lost_tests(base: Rules, head: Rules) -> Iterator[AccessTest]:
+    """The tests of `base` whose addresses no tests of `head` cover that expect the same of the same request."""
+    if not base.tests:
+        return
+    from reconciler.access.networks import Networks, parse_networks
+
+    covered: dict[object, Networks] = {}
+    for test in head.tests:
+        for key in _list_demands(test):
+            covered[key] = covered.get(key, Networks()) | parse_networks(test.sources)
+    for test in base.tests:
+        *_, demand = _list_demands(test)
+        if parse_networks(test.sources) - covered.get(demand, Networks()):
+            yield test
+
+
+def _list_demands(test: AccessTest) -> Iterator[object]:
+    """What a test demands of a request, as an error and as a warning: the last one is its own severity."""
+    request = canonical([test.target, test.binding, to_builtins(test.caller), str(test.expect)])
+    yield request, Severity.WARNING
+    if test.severity is Severity.ERROR:
+        yield request, Severity.ERROR
+
+
+def describe_test(test: AccessTest) -> dict[str, Json]:
+    """What an access test demands."""
+    return {
+        "from": sorted(test.sources),
+        "to": test.target,
+        "binding": test.binding,
+        "with": to_builtins(test.caller),
+        "expect": str(test.expect),
+        "severity": str(test.severity),
+    }
+
+
+def _name_test(test: AccessTest) -> str:
+    return f"access-test/{test.name}"
 
 
 def _compare_resources(base: Rules, head: Rules) -> Iterator[RuleChange]:

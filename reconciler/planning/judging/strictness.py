@@ -173,6 +173,7 @@ RULES: Final = {
         UNREADABLE,
         *(name for name, order in SETTINGS.items() if order and order.risk is RuleRisk.LOOSENS),
         "policy",
+        "access-test",
         *(name for name, order in RESOURCE.items() if order and order.risk is RuleRisk.LOOSENS),
     ),
     RuleRisk.PLACE: tuple(

@@ -52,6 +52,7 @@ from reconciler.project.manifests.partial import confine, find_unread
 from reconciler.project.settings import variables
 from reconciler.project.settings.config import FILE, Config
 
+_TESTS: Final = ("tests/access.yaml", "tests/access.yml")
 MAX_PROBLEMS: Final = 10_000  # of a project; each takes about half a KiB
 MAX_INVALID_VALUES: Final = 200_000  # of a project: to find so many takes seconds
 _TOO_MANY: Final = Problem(
@@ -130,7 +131,7 @@ def _read_texts(
             problems.append(Problem(str(wrong), wrong.remedy, position=where, code=wrong.code))
             continue
         for path in paths:
-            if path in texts:
+            if path in texts or _contains_tests(path):
                 continue
             try:
                 content = files.read(config.root, path, MAX_BYTES)
@@ -156,6 +157,11 @@ def _read_texts(
                 )
             )
     return dict(sorted(texts.items())), problems
+
+
+def _contains_tests(path: str) -> bool:
+    """Whether a file below a folder of manifests contains access tests, as in a project whose manifests are `.`."""
+    return path in _TESTS or path.startswith("tests/access/")
 
 
 def _assemble(

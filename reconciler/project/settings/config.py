@@ -85,6 +85,7 @@ class Config(Struct, frozen=True):
         purposes = {FILE: "settings", "approvals.yaml": "approvals", environments.FOLDER: "environments"}
         purposes |= {self.environment.file: "environments"} if self.environment else {}
         purposes |= dict.fromkeys(self.included_files, "settings, which read it with from_file")
+        purposes |= dict.fromkeys(("tests/access.yaml", "tests/access.yml", "tests/access"), "access tests")
         purposes |= dict.fromkeys(self.policies, "policies") | dict.fromkeys(self.manifests, "manifests")
         places = {self.place(path): what for path, what in purposes.items()}
         store = self.store or DEFAULT_STORE

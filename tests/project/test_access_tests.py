@@ -1,0 +1,98 @@
+"""The files of access tests: which are read, in which environment, and their limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.problem import Rejected
+from reconciler.project.access_tests import MAX_TESTS, load_tests
+from reconciler.project.manifests.load import load_manifests
+from reconciler.project.settings.config import load_config
+
+TEST = "- {from: 203.0.113.9, to: https://%s.example.com, expect: deny}\n"
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def list_targets(root: Path, environment: str | None = None) -> list[str]:
+    return [test.target for test in load_tests(root, environment)]
+
+
+def test_tests_are_read_from_the_file_and_from_all_files_of_the_folder(tmp_path: Path) -> None:
+    texts = {
+        "tests/access.yaml": TEST % "a" + TEST % "b",
+        "tests/access/team/shop.yml": TEST % "c",
+        "tests/access/.hidden.yaml": "{",
+        "tests/other.yaml": "{",
+        "tests/access/README.md": "{",
+    }
+    found = load_tests(write(tmp_path, texts))
+    assert [test.target for test in found] == [f"https://{name}.example.com" for name in "abc"]
+    assert [str(test.position) for test in found] == [
+        "tests/access.yaml:1:3",
+        "tests/access.yaml:2:3",
+        "tests/access/team/shop.yml:1:3",
+    ]
+
+
+def test_a_project_without_tests_and_an_empty_file_have_none(tmp_path: Path) -> None:
+    assert load_tests(tmp_path) == ()
+    assert load_tests(write(tmp_path, {"tests/access.yaml": "# none yet\n"})) == ()
+
+
+def test_a_test_with_env_is_run_in_that_environment_only(tmp_path: Path) -> None:
+    text = TEST % "everywhere" + (TEST % "prod").replace("}", ", env: prod}")
+    names = {"environments/prod.yaml": "variables: {}\n", "environments/dev.yaml": "variables: {}\n"}
+    root = write(tmp_path, {"tests/access.yaml": text, **names})
+    assert list_targets(root, "prod") == ["https://everywhere.example.com", "https://prod.example.com"]
+    assert list_targets(root, "dev") == ["https://everywhere.example.com"]
+    assert list_targets(root) == ["https://everywhere.example.com"]
+
+
+def test_files_of_tests_are_no_manifests_even_if_the_whole_project_is_a_folder_of_manifests(tmp_path: Path) -> None:
+    texts = {
+        "reconciler.yaml": "stack: shop\nmanifests: [infra]\n",
+        "infra/a.yaml": "kind: IPPolicy\nname: office\nspec: {description: base}\n",
+        "tests/access.yaml": TEST % "a",
+        "tests/access/more.yaml": TEST % "b",
+    }
+    root = write(tmp_path, texts)
+    assert load_manifests(load_config(root, {}), {}).files == ("infra/a.yaml",)
+    write(root, {"reconciler.yaml": "stack: shop\nmanifests: [infra, tests]\n"})
+    assert load_manifests(load_config(root, {}), {}).files == ("infra/a.yaml",)
+
+
+@pytest.mark.parametrize("place", ["tests/access.yaml", "tests/access"])
+def test_tests_that_lead_out_of_the_project_are_refused(tmp_path: Path, place: str) -> None:
+    outside = tmp_path / "outside"
+    write(outside, {"a.yaml": TEST % "a"})
+    root = write(tmp_path / "project", {"tests/keep.txt": ""})
+    (root / place).symlink_to(outside / "a.yaml" if place.endswith(".yaml") else outside)
+    with pytest.raises(Rejected) as refused:
+        load_tests(root)
+    assert [problem.code for problem in refused.value.problems] == ["path-outside-project"]
+
+
+def test_more_tests_than_the_limit_are_refused(tmp_path: Path) -> None:
+    hosts = ", ".join(f"https://h{number}.example.com" for number in range(100))
+    entry = f"- {{from: 203.0.113.9, to: [{hosts}], expect: deny}}\n"
+    write(tmp_path, {"tests/access.yaml": entry * (MAX_TESTS // 100)})
+    assert len(load_tests(tmp_path)) == MAX_TESTS
+    write(tmp_path, {"tests/access/more.yaml": TEST % "one" * 50})
+    with pytest.raises(Rejected) as refused:
+        load_tests(tmp_path)
+    assert {problem.code for problem in refused.value.problems} == {"limit-exceeded"}
+    assert len(refused.value.problems) == 1
+
+
+def test_a_test_written_as_an_alias_has_the_position_of_its_list_entry(tmp_path: Path) -> None:
+    text = "- &one {from: 203.0.113.9, to: https://a.example.com, expect: deny}\n- *one\n"
+    found = load_tests(write(tmp_path, {"tests/access.yaml": text}))
+    assert [test.position.line for test in found] == [1, 2]
