@@ -131,6 +131,6 @@ async def test_the_results_of_a_written_plan_are_read_back(sandbox: Sandbox, tmp
 
     project_with(tmp_path, ALLOW % "shop" + DENY % "shop", endpoint("shop"))
     plan = (await open_on(sandbox, tmp_path).plan()).plan
-    read = plan_json.read_plan(plan_json.write_plan(plan), lambda *_: None)  # type: ignore[arg-type,return-value]
+    read = plan_json.read_plan(plan_json.write_plan(plan), lambda *_: None)  # type: ignore[arg-type]
     assert read.access_tests == plan.access_tests
     assert len(read.access_tests) == 2
