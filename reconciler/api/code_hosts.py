@@ -199,12 +199,12 @@ class IssueTracker(CodeHost):
         self._edit(earlier.number, title, body, is_closed=False)
         return IssueResult.UPDATED
 
-    def close_issue(self, title: str, body: str, marker: str) -> IssueResult:
-        """Closes the token owner's open issue that begins with the marker, with a last title and text."""
+    def close_issue(self, body: str, marker: str) -> IssueResult:
+        """Closes the token owner's open issue that begins with the marker, with a last text; its title stays."""
         earlier = self._find_issue(marker)
         if earlier is None:
             return IssueResult.NONE
-        self._edit(earlier.number, title, body, is_closed=True)
+        self._edit(earlier.number, earlier.title, body, is_closed=True)
         return IssueResult.CLOSED
 
     def _find_issue(self, marker: str) -> Issue | None:

@@ -17,6 +17,11 @@ class Verdict(Coded):
     CLOSES = "closes", "is no longer a way in"
 
     @property
+    def opens(self) -> bool:
+        """Whether requests get through that did not."""
+        return self in (Verdict.WIDENS, Verdict.EXPOSES)
+
+    @property
     def risk(self) -> Risk | None:
         """The risk of the change, if it is one. The end of a way in interrupts traffic, which is a risk of its own."""
         return _RISKS.get(self)
@@ -39,6 +44,7 @@ class AccessChange(Struct, frozen=True):
     depends_on     if it is not certain: these facts
     causes         the addresses of the changed resources that decide about the entry point
     digest         of the entry point and of exactly who gets through before and after
+    public         afterwards, a client may get through without credentials, as of `AccessEntry`
     """
 
     entry_point: str
@@ -51,3 +57,4 @@ class AccessChange(Struct, frozen=True):
     digest: str
     depends_on: tuple[str, ...] = ()
     cause: Cause | None = None  # None: the plan was not compared with a base
+    public: bool = False

@@ -32,7 +32,8 @@ async def find_drift(project: OpenProject, ignore: Sequence[str], on_event: OnEv
     """See `Workspace.drift`."""
     snapshot = await project.take_snapshot(on_event=on_event)
     check_selection(project.options, project.manifest, snapshot, on_event)
-    return DriftResult(without_known_drift(project, project.plan_for(snapshot), ignore), snapshot)
+    plan = project.find_drift_of(snapshot, lambda plan: without_known_drift(project, plan, ignore))
+    return DriftResult(plan, snapshot)
 
 
 def without_known_drift(project: OpenProject, plan: Plan, ignore: Sequence[str]) -> Plan:
@@ -64,6 +65,15 @@ def list_unmanaged(plan: Plan, snapshot: Snapshot, manifest: Manifest) -> Unmana
     return UnmanagedObjects(objects, dict(sorted(stacks.items())))
 
 
+def describe_unread(plan: Plan) -> str:
+    """Why a plan may lack drift; empty if it lacks none."""
+    if plan.errors:
+        return "the plan has errors"
+    if any(problem.code == "additions-unknown" for problem in plan.problems):
+        return "the account was not read completely"
+    return ""
+
+
 def keeps_history(project: OpenProject) -> bool:
     """Whether the store of the project outlives the process."""
     return store_location(project.config) != MEMORY
@@ -72,12 +82,12 @@ def keeps_history(project: OpenProject) -> bool:
 async def record_drift(project: OpenProject, plan: Plan, on_event: OnEvent = ignore_event) -> None:
     """Stores the result of a drift check: addresses and field paths, no values. Creates the store if there is none.
 
-    Records nothing if the plan has errors: a resource that could not be read would count as in sync.
+    Records nothing if the account was not read completely: what could not be read would count as in sync.
     """
     from reconciler.rendering.plan import outline, phrases
 
-    if plan.errors:
-        on_event(Note("note: drift check not recorded, because the plan has errors"))
+    if why := describe_unread(plan):
+        on_event(Note(f"note: drift check not recorded, because {why}"))
         return
     rows = outline.build_outline(plan)
     drifted = tuple(

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from reconciler.api.code_hosts import IssueResult, IssueTracker
 from reconciler.engine.ports import Failure
 from reconciler.model.plan import Plan
+from reconciler.operations.drift import describe_unread
 from reconciler.operations.reporting import Note, OnEvent
 from reconciler.rendering import terminal_text
-from reconciler.rendering.plan import markdown, phrases
+from reconciler.rendering.plan import access_drift, markdown, phrases
+from reconciler.rendering.plan.outline import build_outline
 
 _NOTES: Mapping[IssueResult, str] = {
     IssueResult.OPENED: "Issue opened.",
@@ -18,23 +20,32 @@ _NOTES: Mapping[IssueResult, str] = {
     IssueResult.CLOSED: "Issue closed.",
 }
 
+_LONGEST_TITLE = 255  # characters, of GitLab; GitHub accepts one more
+
 
 def update_issue(issues: IssueTracker, plan: Plan, on_event: OnEvent) -> None:
     """Opens or updates the issue of the plan's stack if there is drift, otherwise closes it.
 
-    Changes nothing if the plan has errors and no drift: a resource that could not be read would count as repaired.
-    A failed request is a warning.
+    Changes nothing if there is no drift and the account was not read completely: what could not be read would count as
+    repaired. A failed request is a warning.
     """
-    if plan.errors and not plan.has_drift:
-        on_event(Note("note: issue not changed, because the plan has errors"))
+    if not plan.has_drift and (why := describe_unread(plan)):
+        on_event(Note(f"note: issue not changed, because {why}"))
         return
     marker = markdown.marker(plan.stack, plan.account)
     body = markdown.render_markdown(plan, flavour=phrases.Flavour.DRIFT)
-    change = issues.upsert_issue if plan.has_drift else issues.close_issue
+    is_open, title = plan.has_drift, _title(plan)
     try:
-        result = change(f"Drift in {terminal_text.sanitize(plan.stack)}", body, marker)
+        result = issues.upsert_issue(title, body, marker) if is_open else issues.close_issue(body, marker)
     except Failure as failure:
         on_event(Note(f"warning: issue not changed: {failure}"))
         return
     if result in _NOTES:
         on_event(Note(_NOTES[result], is_detail=True))
+
+
+def _title(plan: Plan) -> str:
+    """`Drift in prod: https://x is open to everyone (manifests: 203.0.113.0/24)`, or `Drift in prod`."""
+    opened = access_drift.headline(build_outline(plan))
+    title = f"Drift in {terminal_text.sanitize(plan.stack)}" + (f": {opened}" if opened else "")
+    return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1]}…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
@@ -144,9 +144,23 @@ class OpenProject:
 
     def plan_for(self, snapshot: Snapshot) -> Plan:
         """Plans the changes for a snapshot. Without findings of project policies."""
-        plan = planner.plan(self.manifest, snapshot, kinds.list_planned(), self.options)
+        plan = self._complete(planner.plan(self.manifest, snapshot, kinds.list_planned(), self.options))
         if self.runtime.observer is not None:
             self.runtime.observer.on_plan(plan)
+        return plan
+
+    def find_drift_of(self, snapshot: Snapshot, hide: Callable[[Plan], Plan]) -> Plan:
+        """As `plan_for`; its `access` says what the platform changed. `hide` removes known drift."""
+        planned = kinds.list_planned()
+        plan = planner.plan_drift(
+            self.manifest, snapshot, planned, self.options, lambda plan: hide(self._complete(plan))
+        )
+        if self.runtime.observer is not None:
+            self.runtime.observer.on_plan(plan)
+        return plan
+
+    def _complete(self, plan: Plan) -> Plan:
+        """A plan with the warnings of the manifests and the names of the account and environment."""
         environment = self.config.environment.name if self.config.environment is not None else ""
         problems = (*self.warnings, *plan.problems)
         return replace(plan, problems=problems, account=self.account_name, environment=environment)

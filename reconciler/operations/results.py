@@ -134,6 +134,11 @@ class DriftResult(Struct, frozen=True):
     def has_pending(self) -> bool:
         return self.plan.has_pending
 
+    @property
+    def access(self) -> tuple[AccessChange, ...]:
+        """The entry points that the drift changes: before, by the manifests; after, as they are. The gravest first."""
+        return self.plan.access
+
 
 class ValidationResult(Struct, frozen=True):
     """The problems of the manifests and policies of one environment, or of the project without an environment.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,15 +12,17 @@ from reconciler.access.compare import Difference, compare, describe
 from reconciler.access.gates import keep_gates
 from reconciler.access.places import Region
 from reconciler.access.programs import Builder
+from reconciler.access.questions import is_public
 from reconciler.model.access import Name, WayIn
 from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.canonical import canonical_spec
-from reconciler.model.change import Action, Change
+from reconciler.model.change import Action, Change, ChangedBy, Reason
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Ensure, Manifest
+from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Live, LiveKey
-from reconciler.model.value import Ref, Value, digest, substitute
+from reconciler.model.value import Ref, Value, digest, substitute, value_at
 from reconciler.planning.comparing.canonical_fields import UNREAD, canonical_live
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.matching.index import LiveIndex, parent_stack
@@ -39,18 +41,43 @@ def find_access_changes(
         return ()
     builder, unread = Builder(), find_unread(index)
     before, after = (Account(resources, builder, unread) for resources in list_states(decisions, deleted_with, index))
-    changed = {str(decision.address) for decision in changing}
-    entries = ((_show(difference, changed), difference.region) for difference in compare(before, after))
-    return tuple(_conceal_others(entries, before, after))
+    return _compare(before, after, {str(decision.address) for decision in changing})
 
 
 def list_states(
     decisions: Collection[Decision], deleted_with: Collection[LiveKey], index: LiveIndex
 ) -> tuple[Iterable[Resource], Iterable[Resource]]:
     """The objects of the account that decide about access, as they are, and as the decisions leave them."""
-    names = _Names(decisions, index)
-    before = {live.key: _read(live, index, names) for live in _list_live(index)}
+    before = _read_account(decisions, index)
     return before.values(), _list_after(decisions, deleted_with, before)
+
+
+def find_drifted_access(drift: Plan, decisions: Collection[Decision], index: LiveIndex) -> tuple[AccessChange, ...]:
+    """The entry points that the platform's changes open or close: before, the account without drift; after, as it is.
+
+    drift       its additions and the changes that are not pending are drift
+    decisions   all decisions, and those that would delete the additions
+    """
+    drifted = {
+        (change.address, change.id): change
+        for change in (*drift.additions, *drift.changes)
+        if not change.is_pending and _decides(index.kinds[change.address.kind])
+    }
+    if not drifted:
+        return ()
+    live = _read_account(decisions, index)
+    repairs = [
+        (decision, change)
+        for decision in decisions
+        if decision.action is not None
+        and (change := drifted.get((decision.address, decision.live.id if decision.live else None))) is not None
+    ]
+    builder, unread = Builder(), find_unread(index)
+    before = Account(_list_repaired(repairs, decisions, live), builder, unread)
+    after = Account(live.values(), builder, unread)
+    found = _compare(before, after, {str(change.address) for change in drifted.values()})
+    doubts = {str(change.address): doubt for change in drifted.values() if (doubt := _find_doubt(change))}
+    return tuple(sorted((_mark_doubts(entry, doubts) for entry in found), key=_weigh))
 
 
 def declare_account(manifest: Manifest, kinds: Mapping[str, Kind]) -> Account:
@@ -90,7 +117,14 @@ def mark_risks(changes: Iterable[Change], access: Iterable[AccessChange]) -> Ite
         yield replace(change, risks=tuple(risk for risk in type(next(iter(found))) if risk in risks))
 
 
+def _compare(before: Account, after: Account, changed: Collection[str]) -> tuple[AccessChange, ...]:
+    """The entry points that differ. `changed`: the resources that may be causes."""
+    entries = ((_show(difference, changed), difference.region) for difference in compare(before, after))
+    return tuple(_conceal_others(entries, before, after))
+
+
 def _show(difference: Difference, changed: Collection[str]) -> AccessChange:
+    after = difference.after
     return AccessChange(
         str(difference.region),
         difference.verdict,
@@ -101,6 +135,7 @@ def _show(difference: Difference, changed: Collection[str]) -> AccessChange:
         tuple(sorted(difference.uses.intersection(changed))),
         difference.digest,
         difference.depends_on,
+        public=after is not None and is_public(after.program) is not False,
     )
 
 
@@ -123,7 +158,7 @@ def _conceal_others(
 
 def _conceal(entry: AccessChange, host: str, stacks: Iterable[str]) -> AccessChange:
     gates = f"gates of stack {', '.join(sorted(stacks))}"
-    return replace(entry, entry_point=host, before=gates, after=gates, witness="", depends_on=())
+    return replace(entry, entry_point=host, before=gates, after=gates, witness="", depends_on=(), public=False)
 
 
 def _join_hosts(one: AccessChange | None, other: AccessChange) -> AccessChange:
@@ -181,6 +216,12 @@ def _list_after(
             yield Resource(decision.kind, str(decision.address), str(decision.address), fields)
 
 
+def _read_account(decisions: Iterable[Decision], index: LiveIndex) -> dict[LiveKey, Resource]:
+    """The live objects that decide about access."""
+    names = _Names(decisions, index)
+    return {live.key: _read(live, index, names) for live in _list_live(index)}
+
+
 def _list_live(index: LiveIndex) -> Iterator[Live]:
     """The live objects that decide about access. What an agent serves outside any stack may end at any time."""
     for live in index.by_locator.values():
@@ -234,13 +275,27 @@ def _ends(decision: Decision) -> bool:
     return decision.action in (Action.DELETE, Action.REPLACE)
 
 
-def _overlay(decision: Decision, ids: Mapping[Any, str]) -> dict[str, Value]:
-    """The fields of an object after its update: the live values, except where a declared value differs."""
+def _overlay(decision: Decision, ids: Mapping[Any, str], kept: Collection[str] = ()) -> dict[str, Value]:
+    """The fields of an object after its update: the live values, except where a declared value differs.
+
+    kept   paths of differing values that stay as they are
+    """
     fields = dict(decision.have)
     for difference in decision.differences:
         name = difference.field.name
-        fields[name] = _merge(difference.field, fields.get(name), decision.want.get(name))
+        have = fields.get(name)
+        fields[name] = _merge(difference.field, have, decision.want.get(name))
+        for path in (change.path for change in difference.changes if change.path in kept):
+            fields[name] = _put(fields[name], path.split(".")[1:], value_at(have, path.split(".")[1:]))
     return _complete(decision.kind, _resolve(fields, ids))
+
+
+def _put(value: Value, path: Sequence[str], part: Value) -> Value:
+    """The value with a part of it at a path."""
+    if not path:
+        return part
+    fields = value if isinstance(value, dict) else {}
+    return {**fields, path[0]: _put(fields.get(path[0]), path[1:], part)}
 
 
 def _merge(field: Field, have: Value, want: Value) -> Value:
@@ -264,3 +319,54 @@ def _resolve(fields: Mapping[str, Value], ids: Mapping[Any, str]) -> dict[str, V
 def _complete(kind: Kind, fields: Mapping[str, Value]) -> dict[str, Value]:
     """All fields of the kind; None for those that are not declared or not shown."""
     return {field.name: None if (value := fields.get(field.name)) is UNREAD else value for field in kind.fields}
+
+
+# --- drift ------------------------------------------------------------------------------------------------------------
+
+_GIT = (ChangedBy.GIT, ChangedBy.FOLLOWS)
+
+
+def _list_repaired(
+    repairs: Collection[tuple[Decision, Change]], decisions: Iterable[Decision], live: Mapping[LiveKey, Resource]
+) -> Iterator[Resource]:
+    """The account with its drift repaired, and without what Git changed meanwhile."""
+    ids = {
+        decision.address: decision.live.id
+        for decision in decisions
+        if decision.live is not None and not decision.address_reused and decision.action is not Action.DELETE
+    }
+    touched = {decision.live.key: (decision, change) for decision, change in repairs if decision.live is not None}
+    for key, resource in live.items():
+        if key not in touched:
+            yield resource
+            continue
+        decision, change = touched[key]
+        if decision.action is Action.DELETE:
+            continue
+        drifted = {field.path for field in change.fields if field.changed_by not in _GIT}
+        paths = {field.path for difference in decision.differences for field in difference.changes}
+        yield replace(resource, fields=_overlay(decision, ids, paths - drifted)) if drifted else resource
+    for decision, _ in repairs:
+        if decision.live is None:
+            fields = _complete(decision.kind, _resolve(decision.want, ids))
+            yield Resource(decision.kind, str(decision.address), str(decision.address), fields)
+
+
+def _find_doubt(change: Change) -> str:
+    """Why it is not certain that the platform made the change; empty if it is."""
+    causes = {field.changed_by for field in change.fields} - {*_GIT}
+    if change.reason in (Reason.VANISHED, Reason.ADDED) or causes == {ChangedBy.PLATFORM}:
+        return ""
+    if change.reason is Reason.DECLARED:
+        return f"whether {change.address} was ever created"
+    return f"whether the platform or Git changed {change.address}"
+
+
+def _weigh(entry: AccessChange) -> tuple[object, ...]:
+    """The gravest first: by verdict, certain ones, and those that are open to everyone."""
+    return tuple(Verdict).index(entry.verdict), not entry.is_certain, not entry.public
+
+
+def _mark_doubts(entry: AccessChange, doubts: Mapping[str, str]) -> AccessChange:
+    found = tuple(doubts[cause] for cause in entry.causes if cause in doubts)
+    return replace(entry, is_certain=False, depends_on=(*entry.depends_on, *found)) if found else entry

@@ -6,7 +6,7 @@ goes"). Invalid input is a problem in the plan, never an exception.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError
 
 from msgspec.structs import replace
@@ -65,7 +65,28 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options:
     Nothing is raised. A problem concerns one or a few resources: these are skipped, with the changes of what refers to
     them and the deletes of what they use. So that these are found too, planning starts again with the skipped ones.
     """
-    return _decide(manifest, snapshot, kinds, options).finish()
+    planning = _decide(manifest, snapshot, kinds, options)
+    drafted = planning.finish()
+    return replace(drafted, changes=tuple(access.mark_risks(drafted.changes, drafted.access)))
+
+
+def plan_drift(
+    manifest: Manifest,
+    snapshot: Snapshot,
+    kinds: Sequence[Kind],
+    options: PlanOptions,
+    hide: Callable[[Plan], Plan] = lambda plan: plan,
+) -> Plan:
+    """As `plan`, for drift: `access` says what the platform changed, before by the manifests, after as it is.
+
+    hide   removes known drift
+    """
+    planning = _decide(manifest, snapshot, kinds, options)
+    drift = hide(planning.finish())
+    decisions = {id(decision): decision for decision in planning.list_possible_decisions()}
+    entries = access.find_drifted_access(drift, decisions.values(), planning.index)
+    changes, additions = (tuple(access.mark_risks(side, entries)) for side in (drift.changes, drift.additions))
+    return replace(drift, changes=changes, additions=additions, access=entries)
 
 
 def match_all(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[LiveKey, Address]:
@@ -273,8 +294,13 @@ class _Planning:
         self.undeclared += [addition.decision for addition in select_approved(self.additions, self.options)]
         self.problems += report_unknown_additions(self.index, decided)
 
+    def list_possible_decisions(self) -> Iterator[Decision]:
+        """All decisions, and those that would delete additions, some of them twice."""
+        yield from self.decisions
+        yield from (addition.decision for addition in self.additions)
+
     def finish(self) -> Plan:
-        """The plan of all decisions."""
+        """The plan of all decisions; its changes lack the risks of the entry points that they change."""
         index, options, snapshot = self.index, self._judge_takers(), self.index.snapshot
         decisions, (calls, problems, deleted_with) = self.decisions, self.sequenced
         parts = [index.by_locator[key] for key in sorted(deleted_with)]
@@ -288,8 +314,7 @@ class _Planning:
         approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions, entries)
         selected = (decision for decision in decisions if options.selects(decision.address))
         # Deletions first, in every output, so that they are not overlooked.
-        listed_changes = access.mark_risks(self._list_changes(changing), entries)
-        changes = tuple(sorted(listed_changes, key=lambda change: change.action is not Action.DELETE))
+        changes = tuple(sorted(self._list_changes(changing), key=lambda change: change.action is not Action.DELETE))
         additions = tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned)
         return Plan(
             stack=index.stack,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from reconciler.model.change import Action, Reason
 from reconciler.model.plan import Plan
 from reconciler.model.value import Json
-from reconciler.rendering.plan import phrases
+from reconciler.rendering.plan import access_drift, phrases
 from reconciler.rendering.plan.outline import ChangeRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.text_tools import count
@@ -53,11 +53,16 @@ def build_notice(plan: Plan, run: str = "") -> Notice:
     """The notification about the drift of a plan. `run`: the address of the pipeline's run, which has the report."""
     rows = build_outline(plan)
     totals = phrases.drift_totals(rows, None).removeprefix("Drift: ").removesuffix(".")
-    return Notice(f"Drift in {rows.stack}: {totals}", tuple(_lines(rows, run)), _document(rows, run))
+    opened = access_drift.headline(rows)
+    subject = f"Drift in {rows.stack}: {f'{opened}; ' if opened else ''}{totals}"
+    return Notice(subject, tuple(_lines(rows, run)), _document(rows, run))
 
 
 def _lines(rows: Outline, run: str) -> Iterator[str]:
     drift = _drift(rows)
+    for entry in rows.access[:_LISTED]:
+        also = f"; also {count(len(entry.more), 'more entry point')}" if entry.more else ""
+        yield _cut(f"- {access_drift.describe(rows, entry)}{also}")
     for row in drift[:_LISTED]:
         where = f" ({row.position})" if row.position else ""
         yield _cut(f"- {row.address}: {_describe(row)}{where}")
@@ -104,6 +109,18 @@ def _document(rows: Outline, run: str) -> Json:
         "summary": dict(sorted(Counter(_action(row) for row in drift).items())),
         "ignored": rows.ignored,
         "pending": sum(row.is_pending for row in rows.changes),
+        "access": [
+            {
+                "entry_points": [entry.entry_point, *entry.more],
+                "verdict": str(entry.verdict),
+                "certain": entry.is_certain,
+                "before": entry.before,
+                "after": entry.after,
+                "example": entry.witness,
+                "causes": list(entry.causes),
+            }
+            for entry in rows.access
+        ],
         "changes": [
             {
                 "address": row.address,

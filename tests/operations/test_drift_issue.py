@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.api.code_hosts import IssueResult, IssueTracker
 from reconciler.engine.ports import Failure, Transient
+from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
 from reconciler.model.plan import Plan
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, Severity
 from reconciler.operations.drift_issue import update_issue
 from reconciler.operations.reporting import Note, OperationEvent
 
@@ -29,8 +31,8 @@ class Tracker:
     def upsert_issue(self, title: str, body: str, marker: str) -> IssueResult:
         return self._record("upsert", title, body, marker)
 
-    def close_issue(self, title: str, body: str, marker: str) -> IssueResult:
-        return self._record("close", title, body, marker)
+    def close_issue(self, body: str, marker: str) -> IssueResult:
+        return self._record("close", "", body, marker)
 
     def _record(self, name: str, title: str, body: str, marker: str) -> IssueResult:
         assert body.startswith(marker)
@@ -61,7 +63,7 @@ def test_drift_updates_the_issue_and_its_absence_closes_it(
 ) -> None:
     tracker = Tracker(result)
     assert update(tracker, plan) == [Note(note, is_detail=True)]
-    assert tracker.calls == [(call, "Drift in prod")]
+    assert tracker.calls == [(call, "Drift in prod" if call == "upsert" else "")]
 
 
 def test_without_drift_and_without_an_issue_nothing_is_reported() -> None:
@@ -74,6 +76,64 @@ def test_a_plan_with_errors_and_no_drift_does_not_close_the_issue() -> None:
         Note("note: issue not changed, because the plan has errors")
     ]
     assert tracker.calls == []
+
+
+def test_additions_that_could_not_be_read_do_not_close_the_issue() -> None:
+    unread = Problem("cannot determine whether IPPolicyRule objects were added", "", code="additions-unknown")
+    tracker = Tracker(IssueResult.CLOSED)
+    plan = Plan("prod", problems=(replace(unread, severity=Severity.WARNING),))
+    assert update(tracker, plan) == [Note("note: issue not changed, because the account was not read completely")]
+    assert tracker.calls == []
+
+
+OPENED = AccessChange(
+    "https://ledger.example.com",
+    Verdict.WIDENS,
+    "203.0.113.0/24",
+    "everyone",
+    "GET https://ledger.example.com/ from 192.0.2.1",
+    True,
+    ("IPPolicy/office",),
+    "d1",
+)
+
+
+@pytest.mark.parametrize(
+    ("access", "title"),
+    [
+        ((OPENED,), "https://ledger.example.com is open to everyone (manifests: 203.0.113.0/24)"),
+        (
+            (replace(OPENED, is_certain=False),),
+            "https://ledger.example.com may be open to everyone (manifests: 203.0.113.0/24)",
+        ),
+        (
+            (OPENED, replace(OPENED, entry_point="https://b.example.com")),
+            "https://ledger.example.com is open to everyone (manifests: 203.0.113.0/24), and 1 more entry point",
+        ),
+        (
+            (replace(OPENED, verdict=Verdict.LOCKS_OUT, after="no one"),),
+            "https://ledger.example.com refuses everyone (manifests: 203.0.113.0/24)",
+        ),
+        (
+            (replace(OPENED, before="gates of stack web", after="gates of stack web"),),
+            "https://ledger.example.com lets in more requests",
+        ),
+        ((replace(OPENED, verdict=Verdict.NARROWS, after="no one"),), ""),
+    ],
+)
+def test_the_title_has_the_entry_point_and_who_gets_through(access: tuple[AccessChange, ...], title: str) -> None:
+    tracker = Tracker(IssueResult.OPENED)
+    update(tracker, Plan("prod", changes=CHANGES, access=access))
+    assert tracker.calls == [("upsert", f"Drift in prod: {title}" if title else "Drift in prod")]
+
+
+def test_a_title_is_no_longer_than_code_hosts_accept() -> None:
+    tracker = Tracker(IssueResult.OPENED)
+    long = replace(OPENED, after="everyone\n" + "192.0.2.0/24, " * 50)
+    update(tracker, Plan("prod" * 60, changes=CHANGES, access=(long,)))
+    ((_, title),) = tracker.calls
+    assert len(title) <= 255
+    assert "\n" not in title
 
 
 def test_a_failed_request_is_a_warning_in_quiet_output_too() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -11,13 +12,14 @@ from msgspec.structs import replace
 
 from reconciler.languages.yaml.reader import read
 from reconciler.model.access_change import AccessChange, Verdict
-from reconciler.model.change import Risk
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, Reason, Risk
 from reconciler.model.plan import Approval, ApprovalItem, Plan
 from reconciler.model.value import Secret
 from reconciler.rendering.html.plan_page import render_page
 from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.ci_annotations import render_github, render_gitlab
-from reconciler.rendering.plan.findings import list_findings
+from reconciler.rendering.plan.findings import Level, list_findings
 from reconciler.rendering.plan.markdown import render_markdown
 from reconciler.rendering.plan.outline import build_outline
 from reconciler.rendering.plan.phrases import Flavour, count_access
@@ -132,9 +134,52 @@ def test_annotations_stand_at_the_line_of_the_resource_that_causes_the_change() 
         assert "lets in requests that were refused" in text
 
 
-def test_drift_has_no_section_access() -> None:
-    assert "Access" not in render_text(OWN, flavour=Flavour.DRIFT)
-    assert "### Access" not in render_markdown(OWN, flavour=Flavour.DRIFT)
+SENTENCE = "Access was widened on the platform: https://pay.example.com"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [render(OWN, flavour=Flavour.DRIFT) for render in (render_text, render_markdown, render_page)],
+    ids=["text", "markdown", "page"],
+)
+def test_drift_begins_with_the_opened_entry_point_and_an_example(page: str) -> None:
+    text = re.sub(r"<[^>]*>|\*\*|`", " ", page[page.index("<main") :] if "<main" in page else page)
+    text = " ".join(text.split()).replace(" :", ":").replace(" ,", ",")
+    first = text.index("ccess was widened on the platform")
+    assert text.index(str(OWN.changes[0].address)) > first
+    for part in (
+        "https://pay.example.com",
+        "203.0.113.0/24",
+        "→ everyone",
+        "because of",
+        "which was",
+        "for example: GET",
+    ):
+        assert part in text[first:]
+    assert "lets in requests that were refused" not in text
+
+
+def test_each_cause_of_drift_is_added_deleted_or_changed() -> None:
+    reasons = {Reason.ADDED: "was added", Reason.VANISHED: "was deleted", Reason.FIELDS: "was changed"}
+    for reason, words in reasons.items():
+        changes = (Change(Address("IPPolicyRule", "any"), Action.UPDATE, reason),)
+        plan = Plan("prod", changes=changes, access=(replace(WIDENED, causes=("IPPolicyRule/any",)),))
+        assert f"because of IPPolicyRule/any, which {words}\n" in render_text(plan, width=400, flavour=Flavour.DRIFT)
+
+
+def test_drift_that_may_open_an_entry_point_is_unknown() -> None:
+    text = render_text(replace(OWN, access=(UNKNOWN,)), width=400, flavour=Flavour.DRIFT)
+    assert text.startswith("! It is unknown whether ")
+    assert "depends on: " in text
+
+
+def test_an_opened_entry_point_is_an_error_at_the_manifest_of_its_cause() -> None:
+    first, *_ = list_findings(OWN, flavour=Flavour.DRIFT)
+    assert (first.level, first.id, first.subject) == (Level.ERROR, "access-widened", WIDENED.entry_point)
+    assert first.file
+    assert first.text.startswith(SENTENCE)
+    narrowed = replace(OWN, access=(replace(WIDENED, verdict=Verdict.NARROWS),))
+    assert list_findings(narrowed, flavour=Flavour.DRIFT)[0].level is Level.WARNING
 
 
 @pytest.mark.parametrize("width", [40, 80])

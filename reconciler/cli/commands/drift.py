@@ -27,11 +27,18 @@ if TYPE_CHECKING:
         reconciler drift --notify env:SLACK_WEBHOOK --notify mailto:ops@example.com
         reconciler drift --record --issue
         reconciler drift --ignore 'TLSEdge/payments.description'
+        reconciler drift --fail-on access
         reconciler drift --unmanaged
     """,
 )
 @formats.option
 @click.option("--pending", is_flag=True, help="Also exit 2 if Git has unapplied changes.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["access"]),
+    help="access: exit 2 only if drift lets in requests that the manifests refuse, or may do so, or locks everyone "
+    "out.",
+)
 @options.ignore_option
 @click.option("--record", is_flag=True, help="Record the drift check for `report`: names and field paths, no values.")
 @notifying.option
@@ -47,6 +54,7 @@ def command(
     common: options.Options,
     chosen: formats.Outputs,
     pending: bool,
+    fail_on: str | None,
     ignored: tuple[str, ...],
     record: bool,
     notify_targets: tuple[str, ...],
@@ -65,6 +73,8 @@ def command(
     for flag, is_set in (("--record", record), ("--issue", issue)):
         if is_set and (common.targets or common.excludes):
             raise exit_codes.Stop(exit_codes.USAGE, f"error: {flag} checks the whole stack; select no resources")
+    if pending and fail_on is not None:
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --pending and --fail-on exclude each other; pass one of them")
     issues = code_hosts.find_issues() if issue else None
     notifying.check(notify_targets)
 
@@ -92,7 +102,7 @@ def command(
         update_issue(issues, drift.plan, progress)
     # Last, so that the drift is printed even if a notification fails.
     notifying.notify(notify_targets, drift.plan, opened.options.now, quiet=common.quiet)
-    return workspaces.drift_exit_code(drift.plan, pending=pending)
+    return workspaces.drift_exit_code(drift.plan, pending=pending, access_only=fail_on is not None)
 
 
 def _show_unmanaged(plan: Plan, snapshot: Snapshot, manifest: Manifest) -> None:

@@ -14,7 +14,7 @@ from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, merge_repeated
 from reconciler.rendering.html import diagram, environment
-from reconciler.rendering.plan import phrases
+from reconciler.rendering.plan import access_drift, phrases
 from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.outline import AccessRow, CallRow, ChangeRow, DiffLine, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources, RiskPhrase
@@ -134,8 +134,8 @@ def render_page(
         environment=context.environment,
         about=list(_about(plan, rows, digest, context)),
         is_plan=is_plan,
-        access=[_access(row) for row in rows.access[:_MOST_ACCESS]] if is_plan else [],
-        more_access=max(len(rows.access) - _MOST_ACCESS, 0) if is_plan else 0,
+        access=[_access(rows, row, flavour) for row in rows.access[:_MOST_ACCESS]],
+        more_access=max(len(rows.access) - _MOST_ACCESS, 0),
         status=_status(plan, rows, flavour, resources, budget),
         rule_changes=[
             (phrases.describe_rule_change(row), row) for row in phrases.group_rule_changes(rows.rule_changes)
@@ -200,6 +200,7 @@ def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | 
         details.insert(0, phrases.count_access(rows))
     if flavour is Flavour.DRIFT:
         is_drift = plan.has_drift
+        details.insert(0, access_drift.headline(rows))
         level, text = ("waiting", "Drift") if is_drift else ("ready", "No drift")
         if plan.errors:
             level, text = "blocked", _count_errors(plan.errors)
@@ -241,8 +242,11 @@ def _base_warnings(rows: Outline) -> Iterator[str]:
         yield from rows.base.problems
 
 
-def _access(row: AccessRow) -> AccessItem:
+def _access(rows: Outline, row: AccessRow, flavour: Flavour) -> AccessItem:
     level = "severe" if phrases.is_grave(row) else "mild"
+    if flavour is Flavour.DRIFT:
+        details = [access_drift.describe_states(rows, row), *access_drift.explain(row)]
+        return AccessItem(row, level, access_drift.describe_verdict(row), "", details)
     verdict, cause = phrases.describe_verdict(row), phrases.describe_access_cause(row)
     return AccessItem(row, level, verdict, cause, [*phrases.explain_access(row)])
 

@@ -17,11 +17,12 @@ from reconciler.model.change import Action, Cause, Risk
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Severity, merge_repeated
 from reconciler.model.rule_change import RuleRisk
-from reconciler.rendering.plan import phrases
+from reconciler.rendering.plan import access_drift, phrases
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import ChangeRow, DiffLine, DisplayValue, FieldRow, build_outline
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.terminal_text import cut, sanitize
+from reconciler.rendering.text_tools import count
 
 _LONGEST = 200  # cells of a value: a finding is cut at 1000 characters, and has old and new values
 
@@ -67,6 +68,13 @@ ACCESS = {
     Verdict.NARROWS: Rule("narrows-access", "An entry point will refuse requests that it let through", Level.NOTE),
     Verdict.CLOSES: Rule("closes", "An entry point will be no way in any more", Level.NOTE),
 }
+DRIFTED_ACCESS = {
+    Verdict.WIDENS: Rule("access-widened", "Access was widened on the platform", Level.ERROR),
+    Verdict.EXPOSES: Rule("way-in-opened", "A new way in was opened on the platform", Level.ERROR),
+    Verdict.LOCKS_OUT: Rule("everyone-locked-out", "Everyone was locked out on the platform", Level.ERROR),
+    Verdict.NARROWS: Rule("access-narrowed", "Access was narrowed on the platform", Level.WARNING),
+    Verdict.CLOSES: Rule("way-in-closed", "A way in was closed on the platform", Level.WARNING),
+}
 PROTECTED = Rule("protected", "A protected resource will be changed", Level.WARNING)
 BASE = Rule("base", "The changes are not attributed to the reviewed commits", Level.WARNING)
 BEFORE = {
@@ -77,6 +85,7 @@ NOTE = Rule("note", "The plan has a note", Level.NOTE)
 CHANGE = Rule("change", "The platform differs from the manifests", Level.NOTE)
 DRIFT = Rule("drift", "The platform changed since the last apply", Level.WARNING)
 RULES = (
+    *DRIFTED_ACCESS.values(),
     *RULES_CHANGED.values(),
     *RULES_APPROVED.values(),
     PROBLEM,
@@ -93,7 +102,7 @@ RULES = (
     *BEFORE.values(),
     NOTE,
 )  # the most severe first
-_FIRST = frozenset({*RULES_CHANGED.values(), *RULES_APPROVED.values()})
+_FIRST = frozenset({*DRIFTED_ACCESS.values(), *RULES_CHANGED.values(), *RULES_APPROVED.values()})
 _BLOCKING = frozenset({PROBLEM, POLICY, APPROVAL})
 _LAST = frozenset({*BEFORE.values(), NOTE})
 
@@ -136,6 +145,8 @@ def list_findings(plan: Plan, *, flavour: Flavour = Flavour.PLAN, prefix: str = 
     findings = [*_base(plan), *_problems(plan), *_changes(plan, flavour)]
     if flavour is Flavour.PLAN:
         findings += [*_rule_changes(plan), *_access(plan), *_approvals(plan)]
+    else:
+        findings += _access_drift(plan)
     findings = [replace(finding, file=f"{prefix}{finding.file}") if finding.file else finding for finding in findings]
     return sorted(findings, key=_rank)
 
@@ -196,6 +207,21 @@ def _access(plan: Plan) -> Iterator[Finding]:
         brief = "; ".join([phrases.describe_verdict(row), *phrases.explain_access(short)]) + more * bool(row.more)
         places = (positions.get(address) for address in row.causes)
         finding = Finding(rule, text, row.entry_point, brief=brief, cause=row.cause)
+        yield _place(finding, next(filter(None, places), None))
+
+
+def _access_drift(plan: Plan) -> Iterator[Finding]:
+    """The entry points that the platform's changes open or close, at the first of the resources that cause it."""
+    positions = {sanitize(str(change.address)): change.position for change in (*plan.additions, *plan.changes)}
+    rows = build_outline(plan)
+    for row in rows.access:
+        more = f"; also {count(len(row.more), 'more entry point')}" if row.more else ""
+        short = replace(row, before=cut(row.before, _LONGEST), after=cut(row.after, _LONGEST))
+        text, brief = (
+            "; ".join([access_drift.describe(rows, part), *access_drift.explain(part)]) + more for part in (row, short)
+        )
+        places = (positions.get(address) for address in row.causes)
+        finding = Finding(DRIFTED_ACCESS[row.verdict], text, row.entry_point, brief=brief)
         yield _place(finding, next(filter(None, places), None))
 
 

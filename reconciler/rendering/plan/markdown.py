@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause
 from reconciler.model.plan import Plan
-from reconciler.rendering.plan import phrases
+from reconciler.rendering.plan import access_drift, phrases
 from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import (
@@ -189,6 +189,7 @@ class _Page:
         place = f", environment {code(_cut(rows.environment, 100))}" if rows.environment else ""
         yield f"## {name} for stack {code(_cut(rows.stack, 100))}{place}"
         yield ""
+        yield from self.list_access_drift()
         yield from self.rule_changes()
         yield from self.base()
         if self.flavour is Flavour.PLAN and (access := phrases.count_access(rows)):
@@ -310,6 +311,13 @@ class _Page:
             yield f"### {phrases.ACCESS}"
             yield ""
             yield from self.first((_access(row, self.listed) for row in rows), len(rows), "group of entry points")
+
+    def list_access_drift(self) -> Iterator[str]:
+        """The entry points that the platform's changes open or close."""
+        rows = self.rows.access if self.flavour is Flavour.DRIFT else ()
+        if rows:
+            lines = (_describe_access_drift(self.rows, row, self.listed) for row in rows)
+            yield from self.first(lines, len(rows), "group of entry points")
 
     def risks(self) -> Iterator[str]:
         groups = phrases.group_by_risks(filter(self.is_of_branch, self.rows.changes))
@@ -525,9 +533,19 @@ def _risk(rows: Sequence[ChangeRow], listed: int) -> str:
 def _access(row: AccessRow, listed: int) -> str:
     """`- ⚠️ `https://shop.example.com/admin…` **lets in requests that were refused**`, and an example below it."""
     bold = (lambda text: f"**{text}**") if phrases.is_grave(row) else str
-    sign = "⚠️ " if row.verdict.risk is not None else ""
-    lines = [f"- {sign}{phrases.describe_access(row, _short_code, bold)}"]
-    lines += [f"  - {line}" for line in phrases.explain_access(row, _short_code)]
+    text, details = phrases.describe_access(row, _short_code, bold), phrases.explain_access(row, _short_code)
+    return _join_access(row, text, details, listed)
+
+
+def _describe_access_drift(rows: Outline, row: AccessRow, listed: int) -> str:
+    """`- ⚠️ **Access was widened on the platform**: `https://x` from `203.0.113.0/24` → `everyone`, because of …`"""
+    text = access_drift.describe(rows, row, _short_code, lambda text: f"**{text}**")
+    return _join_access(row, text, access_drift.explain(row, _short_code), listed)
+
+
+def _join_access(row: AccessRow, text: str, details: Iterable[str], listed: int) -> str:
+    lines = [f"- {'⚠️ ' if row.verdict.risk is not None else ''}{text}"]
+    lines += [f"  - {line}" for line in details]
     if row.more:
         names = row.more[: max(listed, 1) * phrases.FEW_ENTRY_POINTS]
         rest = f" and {len(row.more) - len(names):,} more" if len(row.more) > len(names) else ""

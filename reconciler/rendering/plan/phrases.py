@@ -384,9 +384,10 @@ def describe_access_cause(row: AccessRow) -> str:
     return "" if row.cause in (None, Cause.THIS_CHANGE) else _FOREIGN[row.cause]
 
 
-def explain_access(row: AccessRow, quote: Callable[[str], str] = str) -> Iterator[str]:
+def explain_access(row: AccessRow, quote: Callable[[str], str] = str, *, with_states: bool = True) -> Iterator[str]:
     """Who gets through before and after, an example, what is not known, and the resources that cause the change."""
-    yield f"{quote(row.before)} → {quote(row.after)}" if row.before != row.after else quote(row.before)
+    if with_states:
+        yield f"{quote(row.before)} → {quote(row.after)}" if row.before != row.after else quote(row.before)
     if row.witness:
         yield f"for example: {quote(row.witness.replace('`', ''))}"
     if row.depends_on:

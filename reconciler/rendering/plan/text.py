@@ -5,7 +5,7 @@ Returns a string and writes to no stream. Lines fit the width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from msgspec.structs import replace
@@ -13,9 +13,17 @@ from msgspec.structs import replace
 from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.rendering import terminal_text
-from reconciler.rendering.plan import phrases
+from reconciler.rendering.plan import access_drift, phrases
 from reconciler.rendering.plan.excerpts import excerpts
-from reconciler.rendering.plan.outline import ChangeRow, DiffLine, DisplayValue, FieldRow, Outline, build_outline
+from reconciler.rendering.plan.outline import (
+    AccessRow,
+    ChangeRow,
+    DiffLine,
+    DisplayValue,
+    FieldRow,
+    Outline,
+    build_outline,
+)
 from reconciler.rendering.plan.phrases import Flavour, Resources
 from reconciler.rendering.text_tools import count
 
@@ -76,10 +84,13 @@ class _Page:
         self.flavour = flavour
 
     def sections(self) -> Iterator[Iterator[str]]:
+        if self.flavour is Flavour.DRIFT:
+            yield self.list_access_drift()
         yield self.rule_changes()
         yield self.base()
         yield self.problems()
-        yield self.access()
+        if self.flavour is Flavour.PLAN:
+            yield self.access()
         yield self.legend()
         if self.flavour is Flavour.PLAN and self.rows.is_attributed:
             yield from self.groups()
@@ -149,24 +160,35 @@ class _Page:
 
     def access(self) -> Iterator[str]:
         """The entry points that let other requests through."""
-        rows = self.rows.access if self.flavour is Flavour.PLAN else ()
-        if not rows:
+        if not (rows := self.rows.access):
             return
         yield self.paint(Paint.STRONG, f"{phrases.ACCESS}:")
         for row in rows[:_MOST_ACCESS]:
-            paint = Paint.ALARM if phrases.is_grave(row) else Paint.CHANGED
             sign = "  !" if row.verdict.risk is not None else ""
-            yield from self.block(phrases.describe_access(row), 4, paint, sign)
-            for line in phrases.explain_access(row):
-                yield from self.block(line, _FIELD_INDENT)
-            if row.more:
-                first = ", ".join(row.more[: phrases.FEW_ENTRY_POINTS])
-                more = len(row.more) - phrases.FEW_ENTRY_POINTS
-                rest = f" and {more:,} more (--format json lists all of them)" if more > 0 else ""
-                yield from self.block(f"also {first}{rest}", _FIELD_INDENT, Paint.FAINT)
-        if len(rows) > _MOST_ACCESS:
-            left = f"… and {len(rows) - _MOST_ACCESS:,} more rows; --format json lists all of them"
-            yield from self.block(left, 2, Paint.ALARM)
+            yield from self.access_row(row, phrases.describe_access(row), phrases.explain_access(row), 4, sign)
+        yield from self.count_omitted_access()
+
+    def list_access_drift(self) -> Iterator[str]:
+        """The entry points that the platform's changes open or close."""
+        for row in self.rows.access[:_MOST_ACCESS]:
+            sign = "!" if row.verdict.risk is not None else "~"
+            text = access_drift.describe(self.rows, row)
+            yield from self.access_row(row, text, access_drift.explain(row), 2, sign)
+        yield from self.count_omitted_access()
+
+    def access_row(self, row: AccessRow, text: str, details: Iterable[str], indent: int, sign: str) -> Iterator[str]:
+        yield from self.block(text, indent, Paint.ALARM if phrases.is_grave(row) else Paint.CHANGED, sign)
+        for line in details:
+            yield from self.block(line, _FIELD_INDENT)
+        if row.more:
+            first = ", ".join(row.more[: phrases.FEW_ENTRY_POINTS])
+            more = len(row.more) - phrases.FEW_ENTRY_POINTS
+            rest = f" and {more:,} more (--format json lists all of them)" if more > 0 else ""
+            yield from self.block(f"also {first}{rest}", _FIELD_INDENT, Paint.FAINT)
+
+    def count_omitted_access(self) -> Iterator[str]:
+        if (more := len(self.rows.access) - _MOST_ACCESS) > 0:
+            yield from self.block(f"… and {more:,} more rows; --format json lists all of them", 2, Paint.ALARM)
 
     def legend(self) -> Iterator[str]:
         if self.flavour is Flavour.DRIFT and (self.rows.changes or self.rows.additions):
