@@ -18,7 +18,7 @@ from reconciler.access.questions import Outcome, Question, answer
 from tests.access.accounts import random_account
 from tests.access.borders import Borders
 from tests.access.live import read_resources
-from tests.access.test_questions import _to_question
+from tests.access.test_questions import to_question
 from tests.harness.tiers import only_if
 
 QUICK, FULL, A_TEST, DRAWS = 200, 2_000, 50, 10
@@ -52,7 +52,7 @@ def ask(first: int) -> Iterator[tuple[Question, Account, Networks, Outcomes]]:
         objects: Any = random_account(r, exact=seed % 2 == 0)
         account, borders = Account(read_resources(objects)), Borders(objects, objects)
         for request in (borders.draw(r) for _ in range(DRAWS)):
-            if (question := _to_question(request)) is None:
+            if (question := to_question(request)) is None:
                 continue
             path = question.path if question.door.scheme in ("http", "https") else ""
             sources = r.choice([EVERYWHERE, parse_networks([r.choice(NETWORKS)])])
