@@ -100,8 +100,8 @@ FAULTS: tuple[Bug, ...] = (
     _fault(
         "an endpoint that does not exist answers",
         ENTERING,
-        "                return offline\n            self._chain",
-        "                return PASS\n            self._chain",
+        "                    return offline\n                return self.builder",
+        "                    return PASS\n                return self.builder",
     ),
     # --- modules ------------------------------------------------------------------------------------------------------
     _fault(

@@ -106,7 +106,7 @@ def test_a_comment_deleted_during_its_update_is_added_again(host: CodeHost, revi
 @each_tracker
 def test_an_issue_is_opened_updated_and_closed(host: CodeHost, tracker: Opening) -> None:
     issues = tracker(host)
-    assert issues.close_issue("t", MARK, MARK) is IssueResult.NONE
+    assert issues.close_issue(MARK, MARK) is IssueResult.NONE
     assert host.issues == []
     assert issues.upsert_issue("t", f"{MARK} one", MARK) is IssueResult.OPENED
     assert issues.upsert_issue("t", f"{MARK} one", MARK) is IssueResult.CURRENT
@@ -115,9 +115,9 @@ def test_an_issue_is_opened_updated_and_closed(host: CodeHost, tracker: Opening)
     assert [(issue["title"], issue["body"], issue["state"]) for issue in host.issues] == [
         ("other", f"{MARK} two", "open")
     ]
-    assert issues.close_issue("done", f"{MARK} three", MARK) is IssueResult.CLOSED
+    assert issues.close_issue(f"{MARK} three", MARK) is IssueResult.CLOSED
     assert [(issue["title"], issue["body"], issue["state"]) for issue in host.issues] == [
-        ("done", f"{MARK} three", "closed")
+        ("other", f"{MARK} three", "closed")
     ]
     assert issues.upsert_issue("t", f"{MARK} one", MARK) is IssueResult.OPENED
     assert len(host.issues) == 2
@@ -137,7 +137,7 @@ def test_issues_of_other_users_and_without_the_marker_are_unchanged(host: CodeHo
     if tracker is github_issues:
         host.issues.append(issue(US, f"{MARK} a pull request", pull_request={}))
     before = [dict(issue) for issue in host.issues]
-    assert tracker(host).close_issue("t", MARK, MARK) is IssueResult.NONE
+    assert tracker(host).close_issue(MARK, MARK) is IssueResult.NONE
     assert tracker(host).upsert_issue("t", f"{MARK} new", MARK) is IssueResult.OPENED
     assert host.issues[:-1] == before
 

@@ -23,6 +23,8 @@ LIFE = (
     ("history",),
     ("explain", "IPPolicy/office"),
     ("list", "IPPolicy"),
+    ("access",),
+    ("dns",),
     ("agent", "config", "berlin"),
     ("drift",),
     ("accept",),
@@ -69,7 +71,9 @@ def mask(result: Output, sandbox: Sandbox) -> Output:
     return Output(
         result.code,
         *(
-            re.sub(r"\d{4}-\d\d-\d\d[T ][\d:]+Z?|\d+(\.\d+)? ?m?s\b", "MOMENT", item)
+            re.sub(
+                r"\b[0-9a-f]{12}\b", "HASH", re.sub(r"\d{4}-\d\d-\d\d[T ][\d:]+Z?|\d+(\.\d+)? ?m?s\b", "MOMENT", item)
+            )
             for item in (result.out, result.err)
         ),
     )
@@ -94,7 +98,9 @@ def test_a_command_does_and_prints_the_same(
         results.append(live(project, platform))
     for words, in_process, over_socket in zip(LIFE, *results, strict=True):
         assert (words, in_process) == (words, over_socket)
-    assert [result.code for result, _ in results[0]] == [2, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 4, 0, 0], results[0]
+    assert [result.code for result, _ in results[0]] == [2, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 4, 0, 0], (
+        results[0]
+    )
 
 
 def test_each_command_is_in_the_table_or_sends_nothing() -> None:

@@ -184,7 +184,9 @@ BASE = {
     "policies": "policies",
     "manifests": "manifests",
     "manifests/a.yaml": "manifests",
+    **dict.fromkeys(("tests/access", "tests/access.yaml", "tests/access.yml"), "access tests"),
 }
+FIXED = ("reconciler.yaml", "approvals.yaml", "environments", "tests/access", "tests/access.yaml", "tests/access.yml")
 
 
 def store(path: str) -> dict[str, str]:
@@ -197,7 +199,7 @@ def test_the_own_files_of_a_project_are_all_reserved(project: ProjectFolder) -> 
     project.write("reconciler.yaml", settings)
     project.write("more/x.yaml", "")
     paths = {"m.yaml": "manifests", "more": "manifests", "more/x.yaml": "manifests", "rules": "policies"}
-    fixed = {path: BASE[path] for path in ("reconciler.yaml", "approvals.yaml", "environments")}
+    fixed = {path: BASE[path] for path in FIXED}
     assert own(project) == fixed | paths | store("data/own.db")
     assert own(project, environ={"RECONCILER_STORE": "other.db"}) == fixed | paths | store("other.db")
     assert own(project, environ={"RECONCILER_STORE": "postgresql://h/d"}) == fixed | paths

@@ -80,7 +80,7 @@ class Provisioning(BaseModel):
     def check_available(self) -> None:
         """Raises ValueError for a name server without dnspython, which asks it."""
         if self.nameserver is not None and find_spec("dns") is None:
-            raise ValueError("nameserver requires dnspython: pip install 'reconciler[dns]'")
+            raise ValueError("nameserver requires dnspython; install it with the extra `dns`")
 
 
 def advance(
