@@ -65,8 +65,8 @@ _MAX_TOKENS: Final = 256  # combinations of values in one token gate
 
 
 Written = Mapping[str, str]
-"""What the account itself writes into a request before a gate reads it: by header in lower case, or `body` or `url`, a
-digest of what writes it."""
+"""What the account itself writes into a request before a gate reads it: by header in lower case, or `body` or `url`.
+The value is a digest of the action."""
 
 
 class Surroundings(Protocol):
@@ -156,7 +156,7 @@ def _compile_phase(rules: Any, seen: Seen, served: Program, around: Surroundings
 class Seen(NamedTuple):
     """What earlier actions left for expressions to see.
 
-    request   a digest of what they changed in the request
+    request   a digest of their changes of the request
     finds     the actions whose results expressions read below `actions`, each with what they saw themselves
     """
 
@@ -164,7 +164,7 @@ class Seen(NamedTuple):
     finds: tuple[Any, ...] = ()
 
     def by(self, expression: str, around: Surroundings) -> str:
-        """A digest of what an expression may see differently; empty if there is nothing."""
+        """A digest of the earlier actions that may change the value of an expression; empty if there are none."""
         if not (self.finds and reads_results(expression)):
             return self.request
         finds = [

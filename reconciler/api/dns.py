@@ -172,7 +172,7 @@ class _Walk:
                 servers.append(Server(name, addresses, self._settings.port))
             except _Unfound as error:
                 why.append(f"{name}: {error}")
-                servers.append(Server(name, (), self._settings.port))  # a server that nobody can reach
+                servers.append(Server(name, (), self._settings.port))  # it cannot be reached
         if all(not server.addresses for server in servers):
             raise _Unfound(f"the servers of {zone} have no address: {'; '.join(why[:_FEW])}")
         return servers

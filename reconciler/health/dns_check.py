@@ -1,4 +1,4 @@
-"""Whether the DNS records of an account are set, reasons from the answers of name servers. Asks nobody itself."""
+"""Compares the DNS records that an account needs with the answers of name servers. Sends no query itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Facts`: what is known about an account when the health of its objects is told, found by id and by values."""
+"""`Facts`: the objects that the health of other objects depends on, found by id and by values."""
 
 from __future__ import annotations
 

@@ -98,12 +98,10 @@ async def find_access(project: OpenProject, *, declared: bool, on_event: OnEvent
 def _list_ephemeral(listing: Listing, account: Account) -> Iterator[Resource]:
     """The endpoints that agents have open and no stack declares, by URL: ids change with each session."""
     served_by_agent, cloud = kinds.get("AgentEndpoint"), kinds.get("CloudEndpoint")
-    role = served_by_agent.access
-    assert isinstance(role, WayIn)
     declared = {
         str(url)
         for resource in account.resources.values()
-        if resource.kind is served_by_agent
+        if isinstance(role := resource.kind.access, WayIn) and role.from_agent
         for url in role.urls(resource.fields)
     }
     for live in listing.objects:

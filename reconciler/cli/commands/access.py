@@ -47,6 +47,7 @@ def command(common: options.Options, declared: bool, explain: str | None, form: 
     from reconciler.operations.access import find_declared_access
     from reconciler.operations.opening.source import read_project
 
+    _check_options(asked, is_explained=explain is not None)
     question = _read_question(explain, asked) if explain is not None else None
     networks = _read_networks(asked["source"]) if explain is None else None
     if declared:
@@ -63,6 +64,20 @@ def command(common: options.Options, declared: bool, explain: str | None, form: 
         lines = (f"error: the list of {name} is incomplete: {why}" for name, why in found.incomplete.items())
         raise exit_codes.Stop(exit_codes.ERROR, *lines)
     return exit_codes.DONE
+
+
+def _check_options(asked: Any, *, is_explained: bool) -> None:
+    """click.UsageError if an option has no effect: it filters the list, or it describes the explained request."""
+    of_list = {"--public": asked["is_public"], "--host": asked["host"]}
+    of_request = {
+        "--method": asked["method"] != "GET",
+        "--signed-in": asked["signed_in"],
+        "--certificate": asked["certificate"],
+        "--with-token": asked["with_token"],
+    }
+    for name, is_given in (of_list if is_explained else of_request).items():
+        if is_given:
+            raise click.UsageError(f"{name} {'cannot be used with' if is_explained else 'needs'} --explain")
 
 
 def _print_inventory(

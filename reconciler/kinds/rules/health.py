@@ -42,7 +42,7 @@ def say_minute(moment: float) -> str:
 
 
 def check_validity(begins: Json, ends: Json, facts: AccountFacts, renew: str, *, part: int = 0) -> Health:
-    """The health of what is valid between two timestamps. `renew`: what to do when it expires.
+    """The health of an object that is valid between two timestamps. `renew`: what to do when it expires.
 
     part  the warning begins at the earliest in the last `1 / part` of the validity, for what lives shortly
     """
