@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -43,6 +44,22 @@ def test_declared_tunnels_run_after_an_apply_and_nothing_is_left_to_do(project: 
     assert list_running(agent)["orders"]["public_url"] == "https://orders.berlin.example.com"
     assert list_running(agent).keys() == {"orders", "ssh"}
     assert project("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_declared_tunnel_is_one_way_in_and_another_of_the_agent_is_ephemeral(
+    project: Project, agent: httpx.Client
+) -> None:
+    project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
+    assert project("apply", "-y").code == 0
+    by_hand = {"name": "by-hand", "proto": "http", "addr": "9090", "domain": "hand.berlin.example.com"}
+    assert agent.post("/api/tunnels", json=by_hand).status_code == 201
+    listed = project("access", "--host", "*.berlin.example.com", "--format", "json")
+    assert listed.code == 0, listed.err
+    found = [(entry["host"], entry["resources"], entry["origin"]) for entry in json.loads(listed.out)["entries"]]
+    assert found == [
+        ("hand.berlin.example.com", ["agent at https://hand.berlin.example.com"], "ephemeral"),
+        ("orders.berlin.example.com", ["AgentTunnel/orders"], ""),
+    ]
 
 
 def test_tunnels_that_ended_with_the_agent_are_drift_and_apply_starts_them_again(
