@@ -127,6 +127,10 @@ def test_an_explanation_names_the_gate_its_resource_and_position(endpoints: Proj
         (("--explain", "https://shop.example.com"), "--explain needs --from"),
         (("--explain", "https://shop.example.com", "--from", "10.0.0.0/8"), "'10.0.0.0/8' is no address"),
         (("--explain", "shop.example.com", "--from", "192.0.2.1"), "'shop.example.com' is no URL"),
+        (
+            ("--declared", "--explain", "https://a.example.com", "--from", "192.0.2.1", "--certificate", "typo"),
+            "no certificate authority is named 'typo'",
+        ),
         (("--certificate", "partners"), "--certificate needs --explain"),
         (("--explain", "https://a.example.com", "--from", "192.0.2.1", "--public"), "--public cannot be used with"),
         (("--from", "everywhere"), "'everywhere' is no address or network"),

@@ -57,6 +57,9 @@ def command(common: options.Options, declared: bool, explain: str | None, form: 
         workspace = workspaces.open_workspace(common)
         manifest, found = workspace.manifest, workspaces.run(workspace.access(on_event=ReadProgress(common.quiet)))
     if question is not None:
+        authority = question.visitor.certificate
+        if authority and found.account.find_authority(authority) is None:
+            raise click.BadParameter(f"no certificate authority is named {authority!r}", param_hint="--certificate")
         _print_explanation(manifest, found, question, form)
     else:
         _print_inventory(found, networks, form, is_public=asked["is_public"], host=asked["host"])
