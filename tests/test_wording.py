@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -144,8 +145,14 @@ def is_participle(word: str) -> bool:
     return word in IRREGULAR or (word.endswith(("ed", "ing")) and word not in VERBS | NOUNS)
 
 
+@lru_cache(maxsize=1)
+def list_nodes(source: str) -> list[ast.AST]:
+    """The syntax tree of a module; kept for the next check of the same module."""
+    return [*ast.walk(ast.parse(source))]
+
+
 def vague_names(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+    for node in list_nodes(source):
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name in VAGUE:
                 yield f"line {node.lineno}: {name}"
@@ -162,7 +169,7 @@ def is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def participle_names(source: str) -> Iterator[str]:
     """Functions that begin with a participle. A property is a value: `missing_approvals` may, `sealed` may not."""
-    for node in ast.walk(ast.parse(source)):
+    for node in list_nodes(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_fixture(node):
             first, _, rest = node.name.strip("_").partition("_")
             if is_participle(first) and not (rest and is_property(node)):
@@ -172,7 +179,7 @@ def participle_names(source: str) -> Iterator[str]:
 def household_names(source: str) -> Iterator[str]:
     """Names of tests that have a household word, or a pronoun as the subject."""
     field_words = {word: instead for words, instead in HOUSEHOLD.items() for word in words.split()}
-    for node in ast.walk(ast.parse(source)):
+    for node in list_nodes(source):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.name.startswith("test_"):
             continue
         _, subject, *others = node.name.split("_")
