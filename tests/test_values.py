@@ -23,6 +23,7 @@ MUTABLE = {
     "languages.yaml.reader._Anchor",
     "operations.accept_drift.Acceptance",
     "operations.applying.apply._Run",
+    "operations.applying.waiting._Wait",
     "planning.importing.survey._Surveyor",
     "planning.ordering.parts._Whole",
     "project.documents.envelope.Draft",

@@ -7,7 +7,7 @@ STALE = 3  # objects of the plan changed on the platform after it was created, o
 BLOCKED = 4  # blocked by a guard or a policy
 PARTLY = 5  # some calls or imports succeeded, others did not
 AUTH = 6  # the API key is invalid, or lacks a permission
-DEGRADED = 7  # something is degraded: a DNS record is missing or wrong
+DEGRADED = 7  # something is degraded: what was applied, or a DNS record
 USAGE = 64  # EX_USAGE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -20,7 +20,7 @@ MEANINGS = {
     BLOCKED: "blocked by a guard (approve with `--allow`), or by a policy",
     PARTLY: "partly applied or imported",
     AUTH: "the API key is invalid, or lacks a permission",
-    DEGRADED: "something is degraded, such as a missing DNS record (`dns --verify`)",
+    DEGRADED: "something is degraded: what was applied (`apply --wait`), or a DNS record (`dns --verify`)",
     USAGE: "invalid command line",
     INTERRUPTED: "interrupted",
 }

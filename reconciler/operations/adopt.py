@@ -62,7 +62,7 @@ async def adopt(
         on_event(event)
 
     result = await apply.apply(
-        adopting, None, approve=approve, on_event=collect, stop=stop, partial=False, command="adopt"
+        adopting, None, approve=approve, on_event=collect, stop=stop, partial=False, wait=None, command="adopt"
     )
     if result.status not in (Status.APPLIED, Status.UNCHANGED):
         return result

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from reconciler.health.waiting import Wait
 from reconciler.model.event import Event
+from reconciler.model.health import HealthRow
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 
@@ -43,7 +45,21 @@ class Note(Struct, frozen=True):
     is_detail: bool = False
 
 
-OperationEvent = Event | Planned | CallsBegan | CallsEnded | ReadRetried | Note
+class WaitBegan(Struct, frozen=True):
+    """All calls have ended, and what they changed is waited for, for at most `timeout` seconds."""
+
+    timeout: float
+
+
+class HealthChanged(Struct, frozen=True):
+    """The health of an object that an apply changed or broke, and whether it is waited for: once for each, and again
+    whenever it changes."""
+
+    row: HealthRow
+    wait: Wait
+
+
+OperationEvent = Event | Planned | CallsBegan | CallsEnded | ReadRetried | Note | WaitBegan | HealthChanged
 OnEvent = Callable[[OperationEvent], None]
 
 

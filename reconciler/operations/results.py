@@ -10,10 +10,12 @@ from msgspec import Struct
 from reconciler.model import exit_codes
 
 if TYPE_CHECKING:
+    from reconciler.health.waiting import Wait
     from reconciler.model.access_change import AccessChange
     from reconciler.model.access_test import AccessResult
     from reconciler.model.change import Change
     from reconciler.model.event import Ended, Outcome
+    from reconciler.model.health import HealthRow
     from reconciler.model.plan import Call, Plan
     from reconciler.model.problem import Problem
     from reconciler.model.snapshot import Snapshot
@@ -71,6 +73,30 @@ class PlanResult(Struct, frozen=True):
         return self.plan.access
 
 
+class HealthWait(Struct, frozen=True):
+    """How waiting for the health of what an apply changed ended.
+
+    rows            the objects that it changed or broke and that have health, and what waiting says about each
+    seconds         how long it took
+    is_interrupted  it was stopped before it was over; the apply itself is not affected
+    """
+
+    rows: tuple[tuple[HealthRow, Wait], ...]
+    seconds: float
+    is_interrupted: bool = False
+
+    def with_wait(self, wait: Wait) -> tuple[HealthRow, ...]:
+        return tuple(row for row, found in self.rows if found is wait)
+
+    @property
+    def exit_code(self) -> int:
+        from reconciler.health.waiting import Wait
+
+        if self.is_interrupted:
+            return exit_codes.INTERRUPTED
+        return exit_codes.DEGRADED if self.with_wait(Wait.FAILED) else exit_codes.DONE
+
+
 class ApplyResult(Struct, frozen=True):
     """The result of applying a plan.
 
@@ -83,6 +109,7 @@ class ApplyResult(Struct, frozen=True):
     unverified         why the account could not be read again after the calls; empty if it was
     lost_store         whether that was for the store, which may be back soon
     recorded_in_store  of an adoption: addresses whose ownership only the store records
+    health             how waiting for health ended; None: the caller asked for none, or nothing was applied
     """
 
     status: Status
@@ -96,6 +123,7 @@ class ApplyResult(Struct, frozen=True):
     unverified: str = ""
     lost_store: bool = False
     recorded_in_store: tuple[str, ...] = ()
+    health: HealthWait | None = None
 
     def with_outcome(self, *outcomes: Outcome) -> list[Ended]:
         """The calls that ended in one of these ways."""
@@ -105,7 +133,8 @@ class ApplyResult(Struct, frozen=True):
     def exit_code(self) -> int:
         """Of the commands that apply. What was skipped because of an error is an error, though the rest was applied."""
         is_skipped = self.status is Status.PARTIAL and self.is_complete and any(item.is_error for item in self.problems)
-        return exit_codes.ERROR if is_skipped else _EXIT_CODES[self.status]
+        code = exit_codes.ERROR if is_skipped else _EXIT_CODES[self.status]
+        return self.health.exit_code if code == exit_codes.DONE and self.health is not None else code
 
     @property
     def is_complete(self) -> bool:

@@ -123,6 +123,7 @@ class Workspace(OpenProject):
         on_event: OnEvent = ignore_event,
         stop: asyncio.Event | None = None,
         partial: bool = False,
+        wait: float | None = None,
         command: str = "apply",
     ) -> ApplyResult:
         """Applies a plan: a new one, or the given one if the platform has not changed since.
@@ -134,6 +135,7 @@ class Workspace(OpenProject):
         on_event  called with events, as they happen
         stop      set it to start no further call; running calls are finished
         partial   apply the remaining part of a plan of which a part is stale or was not reviewed
+        wait      seconds for which to wait, after the calls, until what was changed is healthy; `stop` ends it
         command   the name of the run in the history
         """
         from reconciler.operations.applying import apply, plan_files
@@ -142,7 +144,14 @@ class Workspace(OpenProject):
             plan_files.from_plan_result(planned, self) if isinstance(planned, PlanResult) else (self, planned)
         )
         return await apply.apply(
-            workspace, plan_file, approve=approve, on_event=on_event, stop=stop, partial=partial, command=command
+            workspace,
+            plan_file,
+            approve=approve,
+            on_event=on_event,
+            stop=stop,
+            partial=partial,
+            wait=wait,
+            command=command,
         )
 
     async def destroy(

@@ -17,7 +17,7 @@ import pytest
 
 from reconciler.api.clock import MachineClock
 from tests.harness.platform import Sandbox
-from tests.harness.project import Output, Shell
+from tests.harness.project import COMMAND, Output, Project, Shell
 
 CREATES = """\
   + IPPolicy/office  manifests/payments.yaml:1
@@ -193,3 +193,70 @@ def test_an_interrupt_waits_for_running_calls_and_reports_the_skipped_ones(shell
     assert process.returncode == 130
     assert out.endswith("1 call succeeded, 0 failed, 2 skipped.\n")
     assert "skipped: create TLSEdge/payments: the run was stopped" in err
+
+
+# --- waiting for health -----------------------------------------------------------------------------------------------
+
+SHOP = {
+    "kind": "ReservedDomain",
+    "name": "shop",
+    "spec": {"domain": "shop.example.com", "certificate_management_policy": {"authority": "letsencrypt"}},
+}
+
+
+def test_a_wait_that_fails_prints_the_record_to_set_and_exits_with_7(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(SHOP)
+    sandbox.provision({"host": "*", "error_code": "DNS_ERROR"}, retry_after=86_400)
+    output = on_sandbox("apply", "-y", "--wait", "--wait-timeout", "1s")
+    target = sandbox.get("/reserved_domains")["reserved_domains"][0]["cname_target"]
+    assert output.code == 7
+    assert output.out.endswith("Applied: 1 created.\n")
+    *_, announced, waiting, failed, row = output.err.splitlines()
+    assert announced == "waiting up to 1 s until what was changed is healthy"
+    assert waiting.startswith("waiting: ReservedDomain/shop: ")
+    assert (failed, row.startswith("  ReservedDomain/shop: ")) == ("error: applied, but not healthy after 1 s:", True)
+    assert row.endswith(f"(the owner of the DNS zone acts: set shop.example.com CNAME {target})")
+
+
+def test_a_wait_that_succeeds_prints_what_became_healthy(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(SHOP)
+    output = on_sandbox("apply", "-y", "--wait")
+    assert (output.code, output.out.endswith("Applied: 1 created.\nHealthy: 1 object.\n")) == (0, True)
+    assert output.err.splitlines()[-1] == "healthy: ReservedDomain/shop"
+
+
+def test_a_quiet_wait_prints_only_what_is_not_healthy(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(SHOP)
+    sandbox.provision({"host": "*", "delay": 60})
+    output = on_sandbox("apply", "-y", "--quiet", "--wait", "--wait-timeout", "1s")
+    assert output.code == 7
+    assert output.err.splitlines()[0] == "error: applied, but not healthy after 1 s:"
+
+
+@pytest.mark.usefixtures("over_socket")
+def test_an_interrupt_of_a_wait_leaves_the_apply_as_it_is(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(SHOP)
+    sandbox.provision({"host": "*", "delay": 600})
+    with subprocess.Popen(
+        [*COMMAND, "apply", "-y", "--wait"],
+        cwd=on_sandbox.root,
+        env={**os.environ, **sandbox.environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while not process.stderr.readline().startswith("waiting: ReservedDomain/shop"):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert out.endswith("Applied: 1 created.\n")
+    assert "interrupted: the changes are applied, and their health was not waited for any longer\n" in err
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_timeout_requires_a_wait_and_a_unit(on_sandbox: Project) -> None:
+    output = on_sandbox("apply", "-y", "--wait-timeout", "5m")
+    assert (output.code, output.err.splitlines()[0]) == (64, "error: --wait-timeout requires --wait")
+    assert on_sandbox("apply", "-y", "--wait", "--wait-timeout", "5").code == 64

@@ -14,12 +14,25 @@ from reconciler.cli.applying.summary import Wording, print_summary, report_inter
 from reconciler.cli.terminal import output, output_files, plan_output, signals, workspaces
 from reconciler.cli.terminal.options import Options
 from reconciler.cli.terminal.wait_notices import ReadProgress
+from reconciler.health.waiting import Wait
+from reconciler.model.health import HealthRow
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
 from reconciler.operations.applying.apply import Approve
-from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, OperationEvent, Planned, ReadRetried
+from reconciler.operations.reporting import (
+    CallsBegan,
+    CallsEnded,
+    HealthChanged,
+    Note,
+    OnEvent,
+    OperationEvent,
+    Planned,
+    ReadRetried,
+    WaitBegan,
+)
 from reconciler.operations.results import ApplyResult
 from reconciler.operations.workspace import Workspace
+from reconciler.rendering import health_text
 
 
 class Operation(Protocol):
@@ -67,6 +80,7 @@ class _Presenter:
     has_begun: bool = False
     is_interrupted: bool = False
     plan: Plan | None = None
+    waited: set[str] = field(default_factory=set)  # names of objects
     printed: Sequence[Problem] = ()  # on standard error, which does not show them again at the end
 
     def __post_init__(self) -> None:
@@ -81,6 +95,10 @@ class _Presenter:
             case CallsEnded():
                 self.calls.close()
                 signals.cancel_on_signal()
+            case WaitBegan(timeout):
+                self._begin_wait(timeout)
+            case HealthChanged(row, wait):
+                self._report_health(row, wait)
             case Note() | ReadRetried():
                 self.log.reading(event)
             case _:
@@ -120,6 +138,27 @@ class _Presenter:
             )
 
         signals.set_handler(interrupt)
+
+    def _begin_wait(self, timeout: float) -> None:
+        if not self.options.quiet:
+            output.print_note(f"waiting up to {timeout:.0f} s until what was changed is healthy")
+
+        def interrupt() -> None:
+            self.stop.set()
+            signals.exit_on_signal()
+
+        signals.set_handler(interrupt)
+
+    def _report_health(self, row: HealthRow, wait: Wait) -> None:
+        """Prints what is waited for, and what has become healthy meanwhile; the summary has the rest."""
+        if self.options.quiet:
+            return
+        key = row.address or row.id
+        if wait is Wait.WAITING:
+            self.waited.add(key)
+            output.print_note(f"waiting: {health_text.format_row(row)}")
+        elif wait is Wait.READY and key in self.waited:
+            output.print_note(f"healthy: {health_text.name_object(row)}")
 
     def report_interrupted(self, wording: Wording) -> None:
         if self.has_begun and self.plan is not None:

@@ -11,12 +11,14 @@ from reconciler import kinds
 from reconciler.cli.applying.progress import EventLog
 from reconciler.cli.terminal import output
 from reconciler.engine.apply import STOPPED
+from reconciler.health.waiting import Wait
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
-from reconciler.operations.results import ApplyResult, Status
+from reconciler.operations.results import ApplyResult, HealthWait, Status
+from reconciler.rendering import health_text
 from reconciler.rendering.plan.outline import symbol
 from reconciler.rendering.text_tools import count
 
@@ -82,6 +84,23 @@ def _print_calls(result: ApplyResult, wording: Wording, printed: Collection[Prob
         for problem in result.problems if result.is_complete else ():
             if problem not in printed:
                 output.print_note(str(problem))
+    if result.health is not None:
+        _print_health(result.health)
+
+
+def _print_health(health: HealthWait) -> None:
+    """Prints what is not healthy: what was not waited for, and why the wait failed or ended early."""
+    for row in health.with_wait(Wait.REPORTED):
+        output.print_note(f"{row.health.state}, not waited for: {health_text.format_row(row)}")
+    waited, failed = health.with_wait(Wait.WAITING), health.with_wait(Wait.FAILED)
+    if health.is_interrupted:
+        output.print_note("interrupted: the changes are applied, and their health was not waited for any longer")
+    elif failed:
+        output.print_note(f"error: applied, but not healthy after {health.seconds:.0f} s:")
+    for row in (*failed, *waited):
+        output.print_note(f"  {health_text.format_row(row)}")
+    if healthy := health.with_wait(Wait.READY):
+        output.print_result(f"Healthy: {count(len(healthy), 'object')}.")
 
 
 def _print_outcomes(result: ApplyResult) -> None:

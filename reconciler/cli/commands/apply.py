@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 from msgspec.structs import replace
 
 from reconciler.cli.terminal import exit_codes, options, output, output_files, snapshot_options
@@ -30,6 +31,7 @@ auto_approve_option = click.option("--auto-approve", "-y", is_flag=True, help="A
         reconciler plan --out plan.json && reconciler apply plan.json -y
         reconciler apply --target 'IPPolicy/*' --events events.ndjson
         reconciler apply --reviewed plan-production.json -y
+        reconciler apply -y --wait --wait-timeout 30m
     """,
 )
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
@@ -49,6 +51,15 @@ auto_approve_option = click.option("--auto-approve", "-y", is_flag=True, help="A
     callback=snapshot_options.parse_age,
     help="Fail if FILE is older, such as 12h. [default: no limit]",
 )
+@click.option("--wait", is_flag=True, help="After the calls, wait until what was changed is healthy; else exit with 7.")
+@click.option(
+    "--wait-timeout",
+    metavar="DURATION",
+    default="10m",
+    show_default=True,
+    callback=snapshot_options.parse_age,
+    help="How long to wait at most, such as 10m.",
+)
 @auto_approve_option
 @options.apply_options
 def command(
@@ -57,12 +68,18 @@ def command(
     partial: bool,
     reviewed: bool,
     max_age: int | None,
+    wait: bool,
+    wait_timeout: int,
     auto_approve: bool,
 ) -> int:
     """Apply a plan: the plan in FILE, or a new one.
 
     Without FILE, creates a plan, shows it and asks for confirmation. With FILE, written by `plan --out`, fails with
     exit code 3 if an object that the plan depends on changed since then.
+
+    With --wait, reads what was changed until it is healthy, and tells for each object why it waits and who acts next.
+    An error that the platform does not try again in time ends the wait after 30 seconds. Does not wait for agents,
+    except where one served before.
 
     With --reviewed, FILE is the name of the plan file in the artifact that the pipeline of a request kept [default:
     plan.json]. Finds the pull or merge requests that the push of this pipeline merged, downloads their plan files, and
@@ -73,8 +90,10 @@ def command(
     if file is not None and not reviewed:
         file.stat()  # a missing file is reported before anything else is asked for
     require_terminal("apply", auto_approve)
+    _check_wait(wait)
+    seconds = wait_timeout if wait else None
     if reviewed:
-        return _apply_reviewed(common, file or Path("plan.json"), partial, max_age, auto_approve)
+        return _apply_reviewed(common, file or Path("plan.json"), partial, max_age, seconds, auto_approve)
     _check_options(common, file, partial, max_age)
     output_files.check_distinct(file, common.events)
     from reconciler.cli.applying import presenter
@@ -85,12 +104,21 @@ def command(
         opened, planned = workspaces.open_partial_workspace(common), None
     else:
         opened, planned = _open_with_plan(common, file, max_age)
-    operation = functools.partial(opened.apply, planned, partial=partial)
+    operation = functools.partial(opened.apply, planned, partial=partial, wait=seconds)
     wording = Wording("Apply these changes?", "Applied:")
     return presenter.run_apply(operation, opened, common, wording, ask=not auto_approve)
 
 
-def _apply_reviewed(common: options.Options, file: Path, partial: bool, max_age: int | None, auto_approve: bool) -> int:
+def _check_wait(wait: bool) -> None:
+    """Raises a usage error for --wait-timeout without --wait."""
+    source = click.get_current_context().get_parameter_source("wait_timeout")
+    if not wait and source is not ParameterSource.DEFAULT:
+        raise click.UsageError("--wait-timeout requires --wait")
+
+
+def _apply_reviewed(
+    common: options.Options, file: Path, partial: bool, max_age: int | None, wait: float | None, auto_approve: bool
+) -> int:
     """Applies what was reviewed of the push that this pipeline runs on."""
     from reconciler.cli.applying import presenter
     from reconciler.cli.applying.summary import Wording
@@ -108,7 +136,7 @@ def _apply_reviewed(common: options.Options, file: Path, partial: bool, max_age:
         return exit_codes.DONE
     opened = workspaces.open_partial_workspace(common)
     reviewed = find_reviewed(opened, reviews, merged, file.name)
-    operation = functools.partial(opened.apply, reviewed, partial=partial)
+    operation = functools.partial(opened.apply, reviewed, partial=partial, wait=wait)
     wording = Wording("Apply these changes?", "Applied:")
     return presenter.run_apply(operation, opened, common, wording, ask=not auto_approve)
 

@@ -27,7 +27,7 @@ def parse_age(_context: click.Context, _parameter: click.Parameter, text: str | 
         return None
     match = re.fullmatch(r"([0-9]{1,6})([smhdw])", text)
     if match is None:
-        raise click.BadParameter(f"invalid age {text!r}; use a number and a unit (s, m, h, d, w), as in 12h")
+        raise click.BadParameter(f"invalid duration {text!r}; use a number and a unit (s, m, h, d, w), as in 12h")
     return int(match[1]) * _SECONDS[match[2]]
 
 

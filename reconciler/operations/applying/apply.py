@@ -33,7 +33,7 @@ from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity
 from reconciler.operations.opening.source import invalid_project
 from reconciler.operations.opening.stores import open_project_store, store_location
-from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, Planned, ReadRetried
+from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, Planned, ReadRetried, WaitBegan
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.run_context import read_run_context
 from reconciler.operations.selection import check_selection
@@ -63,6 +63,7 @@ async def apply(
     on_event: OnEvent,
     stop: asyncio.Event | None,
     partial: bool,
+    wait: float | None,
     command: str,
 ) -> ApplyResult:
     """Applies a new plan, the plan file `planned`, or the reviewed part of a new plan; see `Workspace.apply`."""
@@ -95,7 +96,27 @@ async def apply(
         run = _Run(project, file, reviewed, store, journal, platform, halt, on_event, rules, tests, partial)
         result = await run.execute(approve)
         journal.outcome = str(result.status)
+    if wait is None or run.before is None or result.status not in (Status.APPLIED, Status.PARTIAL):
         return result
+    try:
+        return await _wait(run, run.before, result, wait, stop)
+    except (Failure, UnreadableAccount, StoreError) as failure:
+        is_applied = result.status is Status.APPLIED
+        why = f"applied, but whether it is healthy is not known: {failure}"
+        return replace(result, status=Status.FAILED if is_applied else result.status, unverified=why)
+
+
+async def _wait(
+    run: _Run, before: Snapshot, result: ApplyResult, seconds: float, stop: asyncio.Event | None
+) -> ApplyResult:
+    """The result after what was changed has become healthy, or has not. Other runs may use the stack meanwhile."""
+    from reconciler.operations.applying.waiting import Applied, wait_until_healthy
+
+    after = run.after or await run.project.take_snapshot(on_event=run.on_event)
+    run.on_event(WaitBegan(seconds))
+    applied = Applied(before, after, result.plan, result.outcomes)
+    health = await wait_until_healthy(run.project, applied, seconds, on_event=run.on_event, stop=stop)
+    return replace(result, health=health)
 
 
 class _StopSignal:
@@ -140,6 +161,8 @@ class _Run(Struct):
     partial: bool
     outcomes: list[Ended] = field(default_factory=list)
     done: frozenset[str] = frozenset()  # calls of the plan file that succeeded in earlier runs
+    before: Snapshot | None = None  # the account before the first call; None if none was sent
+    after: Snapshot | None = None  # and after the last one; None if it was not read
 
     async def execute(self, approve: Approve | None) -> ApplyResult:
         if (reason := await self._reason_applied()) is not None:
@@ -278,6 +301,7 @@ class _Run(Struct):
         membership = await self._remember_account(
             plan, snapshot, await self.store.membership(self.project.manifest.stack)
         )
+        self.before = snapshot
         await self._run_calls(plan)
         result = self._result(plan, remaining)
         if plan.is_empty or result.status not in (Status.APPLIED, Status.PARTIAL) or not result.is_complete:
@@ -405,12 +429,13 @@ class _Run(Struct):
         options = replace(self.project.options, to_replace=frozenset())
         project = dataclasses.replace(self.project, options=options)
         concerned = {change.address for change in plan.changes} if before is None else None
-        after = await self._read_again(plan, before)
+        after = self.after = await self._read_again(plan, before)
         await self._remember_account(replace(plan, calls=()), after, known)
         again = project.plan_for(after)
         if (cleanup := duplicates.cleanup_plan(again, self.on_event)) is not None:
             await self._run_calls(cleanup, is_cleanup=True)
-            again = project.plan_for(await self._read_again(plan, after))
+            self.after = await self._read_again(plan, after)
+            again = project.plan_for(self.after)
         # A problem of a whole kind has the kind as its subject.
         touched = {name for change in plan.changes for name in (str(change.address), change.address.kind)}
         before_run = plan.confined_errors
