@@ -49,7 +49,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield sandbox
 
 
-def managed(name: str) -> Document:
+def domain_with_policy(name: str) -> Document:
     """A domain with a certificate that the platform obtains."""
     spec = {"domain": f"{name}.example.com", "certificate_management_policy": {"authority": "letsencrypt"}}
     return {"kind": "ReservedDomain", "name": name, "spec": spec}
@@ -109,7 +109,7 @@ def row_of(result: ApplyResult, address: str) -> HealthRow:
 
 async def test_an_apply_waits_until_the_certificate_is_issued(waiting: Waiting) -> None:
     waiting.sandbox.provision({"host": "*", "delay": 90})
-    result = await waiting.apply(managed("shop"), policy("office"))
+    result = await waiting.apply(domain_with_policy("shop"), policy("office"))
     assert (result.status, result.exit_code) == (Status.APPLIED, 0)
     assert waits(result) == {"ReservedDomain/shop": Wait.READY}  # a policy has no health
     assert 90 <= waiting.seconds < 90 + 31
@@ -119,16 +119,18 @@ async def test_an_apply_waits_until_the_certificate_is_issued(waiting: Waiting) 
 
 async def test_without_wait_nothing_is_read_after_the_apply(waiting: Waiting) -> None:
     waiting.sandbox.provision({"host": "*", "delay": 90})
-    result = await waiting.apply(managed("shop"), wait=None)
+    result = await waiting.apply(domain_with_policy("shop"), wait=None)
     assert (result.health, result.exit_code) == (None, 0)
     assert not [event for event in waiting.events if isinstance(event, WaitBegan | HealthChanged)]
 
 
 async def test_only_objects_that_are_not_ready_are_read(waiting: Waiting) -> None:
-    await waiting.apply(*(managed(f"old-{number}") for number in range(5)))
+    await waiting.apply(*(domain_with_policy(f"old-{number}") for number in range(5)))
     waiting.sandbox.provision({"host": "slow.*", "delay": 100})
     waiting.sandbox.forget_log()
-    result = await waiting.apply(*(managed(f"old-{number}") for number in range(5)), managed("slow"))
+    result = await waiting.apply(
+        *(domain_with_policy(f"old-{number}") for number in range(5)), domain_with_policy("slow")
+    )
     [domain] = [row.id for row, _ in result.health.rows] if result.health else []
     assert set(waiting.reads) == {f"GET /reserved_domains/{domain}"}
     assert len(waiting.reads) < 20
@@ -136,7 +138,7 @@ async def test_only_objects_that_are_not_ready_are_read(waiting: Waiting) -> Non
 
 async def test_a_missing_record_ends_the_wait_after_30_seconds_with_exit_code_7(waiting: Waiting) -> None:
     waiting.sandbox.provision({"host": "*", "error_code": "DNS_ERROR"}, retry_after=DAY)
-    result = await waiting.apply(managed("shop"), policy("office"))
+    result = await waiting.apply(domain_with_policy("shop"), policy("office"))
     assert (result.status, result.exit_code) == (Status.APPLIED, 7)
     assert waits(result) == {"ReservedDomain/shop": Wait.FAILED}
     assert HOLDS <= waiting.seconds < 2 * HOLDS + 31
@@ -148,21 +150,21 @@ async def test_a_missing_record_ends_the_wait_after_30_seconds_with_exit_code_7(
 
 async def test_a_record_that_is_set_during_the_wait_ends_it_well(waiting: Waiting) -> None:
     waiting.sandbox.provision({"host": "*", "error_code": "DNS_ERROR", "retry_after": 60})
-    result = await waiting.apply(managed("shop"), at={100.0: waiting.sandbox.provision})
+    result = await waiting.apply(domain_with_policy("shop"), at={100.0: waiting.sandbox.provision})
     assert (result.exit_code, waits(result)) == (0, {"ReservedDomain/shop": Wait.READY})
     assert waiting.seconds >= 100
 
 
 async def test_a_wait_ends_at_its_timeout(waiting: Waiting) -> None:
     waiting.sandbox.provision({"host": "*", "delay": DAY})
-    result = await waiting.apply(managed("shop"), wait=45)
+    result = await waiting.apply(domain_with_policy("shop"), wait=45)
     assert (result.exit_code, waits(result)) == (7, {"ReservedDomain/shop": Wait.FAILED})
     assert waiting.seconds == pytest.approx(45)
 
 
 async def test_a_healthy_object_is_reported_although_another_fails(waiting: Waiting) -> None:
     waiting.sandbox.provision({"host": "bad.*", "error_code": "DNS_ERROR", "retry_after": DAY}, {"host": "*"})
-    result = await waiting.apply(managed("bad"), managed("good"))
+    result = await waiting.apply(domain_with_policy("bad"), domain_with_policy("good"))
     assert waits(result) == {"ReservedDomain/bad": Wait.FAILED, "ReservedDomain/good": Wait.READY}
     assert result.exit_code == 7
 
@@ -170,25 +172,25 @@ async def test_a_healthy_object_is_reported_although_another_fails(waiting: Wait
 async def test_another_failure_wins_over_exit_code_7(waiting: Waiting) -> None:
     waiting.sandbox.provision({"host": "*", "error_code": "DNS_ERROR"}, retry_after=DAY)
     waiting.sandbox.fault("POST /ip_policies", then="status", status=400, times=0)
-    result = await waiting.apply(managed("shop"), policy("office"))
+    result = await waiting.apply(domain_with_policy("shop"), policy("office"))
     assert (result.status, result.exit_code) == (Status.PARTIAL, 5)
     assert waits(result) == {"ReservedDomain/shop": Wait.FAILED}
 
 
 async def test_a_failed_apply_is_not_waited_for(waiting: Waiting) -> None:
     waiting.sandbox.fault("POST /*", then="status", status=400, times=0)
-    result = await waiting.apply(managed("shop"))
+    result = await waiting.apply(domain_with_policy("shop"))
     assert (result.status, result.exit_code, result.health) == (Status.FAILED, 1, None)
 
 
 async def test_a_stopped_wait_leaves_the_apply_as_it_is_and_exits_with_130(waiting: Waiting) -> None:
     stop = asyncio.Event()
     waiting.sandbox.provision({"host": "*", "delay": DAY})
-    result = await waiting.apply(managed("shop"), stop=stop, at={20.0: stop.set})
+    result = await waiting.apply(domain_with_policy("shop"), stop=stop, at={20.0: stop.set})
     assert (result.status, result.exit_code) == (Status.APPLIED, 130)
     assert waits(result) == {"ReservedDomain/shop": Wait.WAITING}
     assert waiting.seconds < 60
-    again = await waiting.apply(managed("shop"), wait=None)
+    again = await waiting.apply(domain_with_policy("shop"), wait=None)
     assert again.status is Status.UNCHANGED
 
 
@@ -198,7 +200,7 @@ async def test_an_error_while_waiting_is_read_again(waiting: Waiting) -> None:
     def break_reads() -> None:
         waiting.sandbox.fault("GET /reserved_domains/*", then="status", status=400, times=2)
 
-    result = await waiting.apply(managed("shop"), at={1.0: break_reads})
+    result = await waiting.apply(domain_with_policy("shop"), at={1.0: break_reads})
     assert (result.exit_code, waits(result)) == (0, {"ReservedDomain/shop": Wait.READY})
 
 
@@ -209,7 +211,7 @@ async def test_an_object_that_is_deleted_meanwhile_is_unknown_and_not_waited_for
         [domain] = waiting.sandbox.get("/reserved_domains")["reserved_domains"]
         waiting.sandbox.delete(f"/reserved_domains/{domain['id']}")
 
-    result = await waiting.apply(managed("shop"), at={20.0: delete})
+    result = await waiting.apply(domain_with_policy("shop"), at={20.0: delete})
     assert (result.exit_code, waits(result)) == (0, {"ReservedDomain/shop": Wait.REPORTED})
     assert row_of(result, "ReservedDomain/shop").health.state is State.UNKNOWN
 
