@@ -204,7 +204,7 @@ async def test_an_error_while_waiting_is_read_again(waiting: Waiting) -> None:
     assert (result.exit_code, waits(result)) == (0, {"ReservedDomain/shop": Wait.READY})
 
 
-async def test_an_object_that_is_deleted_meanwhile_is_unknown_and_not_waited_for(waiting: Waiting) -> None:
+async def test_an_object_that_is_deleted_during_the_wait_is_unknown_and_not_waited_for(waiting: Waiting) -> None:
     waiting.sandbox.provision({"host": "*", "delay": DAY})
 
     def delete() -> None:
@@ -243,6 +243,6 @@ def test_a_list_is_read_if_it_is_fewer_requests_than_the_objects(
     assert len(reading.objects) == (0 if lists else waiting_for)
 
 
-def test_what_waits_for_an_agent_is_read_from_the_list_of_tunnels() -> None:
+def test_the_list_of_tunnels_shows_whether_an_agent_is_connected() -> None:
     reading = choose_reading(account(1, HTTPSEdge=1, Tunnel=130), rows("HTTPSEdge", 1, Actor.AGENT))
     assert reading == Reading((), ("Tunnel",), 2)
