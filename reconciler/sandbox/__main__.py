@@ -1,4 +1,4 @@
-"""`python -m reconciler.sandbox`: starts the sandbox without loading the command line program."""
+"""`python -m reconciler.sandbox [agent]`: starts the sandbox or an agent without loading the command line program."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ def _options(words: list[str]) -> dict[str, str]:
     return {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
 
 
-if __name__ == "__main__":
-    gc.set_threshold(1_000_000, 20, 100)  # as the command line does
+def _serve_agent(options: dict[str, str]) -> None:
+    from reconciler.sandbox.agent.program import serve_agent
+
+    configs = [Path(options["config"])] if "config" in options else []
+    serve_agent(options["server"], configs, int(options.get("port", "0")), options.get("agent-version", ""))
+
+
+def _serve(options: dict[str, str]) -> None:
     from reconciler.sandbox.server.process import serve
 
-    options = _options(sys.argv[1:])
     budget = options.get("requests-per-minute")
     serve(
         host=options.get("host", "127.0.0.1"),
@@ -34,3 +39,12 @@ if __name__ == "__main__":
         nameserver=options.get("nameserver"),
         agent_configs=[Path(options["agent-config"])] if "agent-config" in options else [],
     )
+
+
+if __name__ == "__main__":
+    gc.set_threshold(1_000_000, 20, 100)  # as the command line does
+    match sys.argv[1:]:
+        case ["agent", *words]:
+            _serve_agent(_options(words))
+        case words:
+            _serve(_options(words))

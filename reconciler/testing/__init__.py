@@ -2,7 +2,7 @@
 
 from reconciler.sandbox.server.faults import Fault
 from reconciler.testing.emulator import Emulator
-from reconciler.testing.process import SandboxProcess
+from reconciler.testing.process import AgentProcess, SandboxProcess
 from reconciler.testing.sandbox import Sandbox
 
-__all__ = ["Emulator", "Fault", "Sandbox", "SandboxProcess"]
+__all__ = ["AgentProcess", "Emulator", "Fault", "Sandbox", "SandboxProcess"]

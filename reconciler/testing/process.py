@@ -1,4 +1,4 @@
-"""The emulated platform as a process with a socket, for tests that start other processes or need connections."""
+"""The emulated platform and its agents as processes with sockets, for tests that start other processes."""
 
 from __future__ import annotations
 
@@ -125,3 +125,58 @@ class SandboxProcess(Emulator):
         return self._client.request(
             method, path, headers=self.headers if headers is None else headers, **json_or_content(body, content)
         )
+
+
+class AgentProcess:
+    """`reconciler sandbox agent`, started by the constructor and ended by `stop`; also a context manager.
+
+    The constructor returns when the agent is online. What it has open ends with it. `url` is the address of its API.
+
+    server   address of the sandbox
+    config   its configuration file
+    version  of the agent, which its session shows
+    """
+
+    def __init__(self, server: str, *, config: Path | None = None, version: str = "") -> None:
+        self._options = ["--server", server, "--agent-version", version]
+        if config is not None:
+            self._options += ["--config", str(config)]
+        self._start(0)
+
+    def _start(self, port: int) -> None:
+        command = [sys.executable, "-m", "reconciler.sandbox", "agent", "--port", str(port), *self._options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip().removeprefix("agent ")
+        if not self.url:
+            self.wait()
+            raise RuntimeError("the agent did not start; see its standard error")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, what: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> int:
+        """Ends the process with SIGTERM, if it still runs; returns its exit status."""
+        self.process.terminate()
+        return self.wait()
+
+    def kill(self) -> None:
+        """Ends the process with SIGKILL."""
+        self.process.kill()
+        self.wait()
+
+    def restart(self) -> None:
+        """Starts the process again after `stop` or `kill`, with the same port and options."""
+        self._start(int(self.url.rpartition(":")[2]))
+
+    def wait(self) -> int:
+        """Waits until the process has ended; returns its exit status."""
+        status = self.process.wait(30)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return status

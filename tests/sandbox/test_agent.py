@@ -48,6 +48,12 @@ def refusal(answer: httpx.Response) -> tuple[int, int, str]:
     return answer.status_code, body["error_code"], body["details"]["err"].strip().rpartition("ERR_NGROK_")[2]
 
 
+def forms(listed: dict[str, Any]) -> list[dict[str, Any]]:
+    """What an agent has open, apart from ids."""
+    [found] = [value for value in listed.values() if isinstance(value, list)]
+    return [{key: value for key, value in item.items() if key != "ID"} for item in found]
+
+
 def sign_in(sandbox: SandboxProcess, *acl: str) -> str:
     """The id of a credential with these rules, which the agent has."""
     credential = sandbox.post("/credentials", {"acl": list(acl)})
@@ -376,6 +382,30 @@ def test_a_disconnected_agent_has_no_session_and_opens_nothing_until_it_connects
     assert agent.get("/api/status").json()["status"] == "online"
     assert start(agent).status_code == 201
     assert len(sandbox.get("/tunnel_sessions")["tunnel_sessions"]) == 1
+
+
+def test_an_agent_opens_the_same_again_after_an_interruption(sandbox: SandboxProcess, agent: httpx.Client) -> None:
+    start(agent, schemes=["http", "https"])
+    agent.post(
+        "/api/endpoints", json={"name": "cart", "url": "https://cart.berlin.example.com", "upstream": {"url": "1"}}
+    )
+    before = [agent.get(path).json() for path in ("/api/tunnels", "/api/endpoints")]
+    sandbox.delete("/_sandbox/agent")
+    assert agent.get("/api/tunnels").json()["tunnels"] == []
+    sandbox.put("/_sandbox/agent", {})
+    assert [forms(agent.get(path).json()) for path in ("/api/tunnels", "/api/endpoints")] == [*map(forms, before)]
+    assert len(sandbox.get("/endpoints")["endpoints"]) == 3
+    sandbox.delete("/_sandbox/agent")
+    sandbox.delete(f"/reserved_domains/{sandbox.get('/reserved_domains')['reserved_domains'][0]['id']}")
+    assert "ERR_NGROK_319" in sandbox.request("PUT", "/_sandbox/agent").text
+
+
+def test_a_stopped_agent_opens_nothing_again(sandbox: SandboxProcess, agent: httpx.Client) -> None:
+    start(agent)
+    [session] = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
+    sandbox.post(f"/tunnel_sessions/{session['id']}/stop", {})
+    sandbox.put("/_sandbox/agent", {})
+    assert agent.get("/api/tunnels").json()["tunnels"] == []
 
 
 def test_an_agent_of_an_old_version_shows_it_in_its_session(sandbox: SandboxProcess) -> None:

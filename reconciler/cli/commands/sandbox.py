@@ -182,6 +182,51 @@ def command(
 @command.command(
     cls=Command,
     examples="""
+        reconciler sandbox agent --server http://127.0.0.1:8080 --config secrets/agent.yml
+    """,
+)
+@click.option("--server", metavar="URL", required=True, callback=_text, help="Base URL of the sandbox.")
+@click.option(
+    "--config",
+    "configs",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Configuration file of the agent (repeatable).",
+)
+@click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=4040,
+    show_default=True,
+    help="Port of the agent's API; 0 selects a free port.",
+)
+@click.option("--agent-version", metavar="VERSION", default="", help="Version of the agent that its session shows.")
+def agent(server: str, configs: tuple[Path, ...], port: int, agent_version: str) -> int:
+    """Run an emulated agent of a running sandbox, until interrupted.
+
+    Prints the address of its API when it is online. What it opens ends with it; after a loss of the connection it
+    connects again and opens the same.
+    """
+    from reconciler.sandbox.agent.program import serve_agent
+    from reconciler.sandbox.agent.tunnels import AgentError
+
+    try:
+        serve_agent(server, configs, port, agent_version)
+    except AgentError as failed:
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: {failed}") from failed
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        remedy = "choose another port, or 0 for a free one"
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: port {port} is already in use; {remedy}") from error
+    return exit_codes.DONE
+
+
+@command.command(
+    cls=Command,
+    examples="""
         reconciler sandbox openapi > openapi.json
     """,
 )

@@ -58,12 +58,10 @@ class AgentApp:
         try:
             return await self._answer(request)
         except AgentError as failed:
-            return failed.status, _describe_error(failed)
+            return failed.status, describe_error(failed)
 
     async def _answer(self, request: Request) -> tuple[int, Json]:
-        foreign = find_foreign(request.headers)
-        if foreign is not None:
-            raise AgentError(100, 403, "forbidden", f"the header {foreign[0]} names another site: {foreign[1]!r}")
+        check_own(request)
         agent = self._agent
         path = request.scope["raw_path"].decode("latin-1").rstrip("/")  # not decoded: names may contain a slash
         match request.method, path:
@@ -75,11 +73,11 @@ class AgentApp:
             case "GET", "/api/endpoints":
                 return 200, {"endpoints": agent.list_running(ENDPOINTS)}
             case "POST", "/api/endpoints":
-                return 201, agent.open_endpoint(await _body(request))
+                return 201, agent.open_endpoint(await read_body(request))
             case "GET", "/api/tunnels":
                 return 200, {"tunnels": agent.list_tunnels(), "uri": _TUNNELS}
             case "POST", "/api/tunnels":
-                return 201, agent.open(await _body(request))
+                return 201, agent.open(await read_body(request))
         for collection, of in ((ENDPOINTS, _ENDPOINTS), (TUNNELS, _TUNNELS)):
             name = path.removeprefix(f"{of}/") if path.startswith(f"{of}/") else ""
             if name and "/" not in name:
@@ -97,7 +95,7 @@ class AgentApp:
                 self._agent.close(collection, name)
                 return 204, None
             case "PUT", "AgentEndpoint":
-                answer, is_new = self._agent.put_endpoint(name, await _body(request))
+                answer, is_new = self._agent.put_endpoint(name, await read_body(request))
                 return 201 if is_new else 200, answer
         raise _not_supported(request.method, path)
 
@@ -109,7 +107,7 @@ class AgentApp:
                 found = requests.list(limit=query.get("limit"), tunnel_name=query.get("tunnel_name"))
                 return 200, {"uri": exchanges.PATH, "requests": found}
             case "POST", "":
-                requests.replay(await _body(request))
+                requests.replay(await read_body(request))
                 return 204, None
             case "DELETE", "":
                 requests.clear()
@@ -119,14 +117,22 @@ class AgentApp:
         raise _not_supported(request.method, path)
 
 
-def _describe_error(failed: AgentError) -> Json:
+def check_own(request: Request) -> None:
+    """Raises AgentError for a request of a web page."""
+    foreign = find_foreign(request.headers)
+    if foreign is not None:
+        raise AgentError(100, 403, "forbidden", f"the header {foreign[0]} names another site: {foreign[1]!r}")
+
+
+def describe_error(failed: AgentError) -> Json:
+    """The body of the response."""
     details = {"err": str(failed)}
     return {"error_code": failed.number, "status_code": failed.status, "msg": failed.msg, "details": details}
 
 
 def _build_fault_answer(fault: Fault) -> Answer:
     """The response of an injected fault."""
-    body = _describe_error(AgentError(100, fault.status, "injected fault", "Injected fault."))
+    body = describe_error(AgentError(100, fault.status, "injected fault", "Injected fault."))
     return fault.status, body if fault.body is None else fault.body, dict(fault.headers)
 
 
@@ -134,7 +140,8 @@ def _not_supported(method: str, path: str) -> AgentError:
     return AgentError(100, 404, "not found", f"{method} {path} is not supported")
 
 
-async def _body(request: Request) -> dict[str, Json]:
+async def read_body(request: Request) -> dict[str, Json]:
+    """The body, which is a JSON object. Raises AgentError for any other."""
     raw = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" or len(raw) > _LARGEST:

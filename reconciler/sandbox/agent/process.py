@@ -4,6 +4,8 @@ Whatever runs is stored in the database, so that the management API lists it: an
 tunnel session, as objects of the collections `CloudEndpoint`, `Tunnel` and `TunnelSession`. They are deleted when the
 agent ends. An endpoint of the agent's API and a tunnel of its older API differ in form only: no two of them have one
 name, and each list has those that were started in its form.
+
+A sandbox has one agent in its own process, whose id is empty, and those that connect (`sessions`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
+
+from msgspec.structs import replace
 
 from reconciler.model.value import Json
 from reconciler.sandbox.agent import config_files, endpoints, tunnel_settings, tunnels
@@ -24,30 +28,37 @@ from reconciler.sandbox.operations import events
 from reconciler.sandbox.operations.objects import PLATFORM_DOMAIN, Objects
 from reconciler.sandbox.wire.responses import ref
 
-TUNNELS, ENDPOINTS = "AgentTunnel", "AgentEndpoint"
+TUNNELS: Final = "AgentTunnel"
+ENDPOINTS: Final = "AgentEndpoint"
 """The collections of what runs: started as a tunnel of the older API, or as an endpoint."""
 _ENDPOINT, _TUNNEL, _SESSION = "CloudEndpoint", "Tunnel", "TunnelSession"
-_VERSION = "3.30.0"
+VERSION = "3.30.0"
 _NOWHERE = tunnels.Place("", "", 0)
 _WHAT = {TUNNELS: "tunnel", ENDPOINTS: "endpoint"}
+
+Definition = tuple[Literal["AgentTunnel", "AgentEndpoint"], Document]
+"""The collection of an endpoint or a tunnel, and the settings with which it is opened."""
 
 
 class Agent:
     """One emulated agent.
 
-    `configs` are its configuration files, read at each start. While one of them does not exist, the agent is not ready.
+    configs  its configuration files, read at each start; while one of them does not exist, the agent is not ready
+    id       of an agent in a process of its own
     """
 
-    def __init__(self, objects: Objects, configs: Sequence[Path] = ()) -> None:
+    def __init__(self, objects: Objects, configs: Sequence[Path] = (), id: str = "") -> None:
+        self.id = id
         self._objects = objects
         self._database = objects.database
         self._configs = configs
         self._token: str | None = None
         self._metadata = ""
-        self._version = _VERSION
+        self._version = VERSION
+        self._interrupted: list[Definition] = []  # what was open when the connection was lost
         self.is_ready = False
         self.captured = CapturedRequests()
-        objects.run_command = self.run_command
+        objects.run_commands.append(self.run_command)
 
     # --- life cycle ---------------------------------------------------------------------------------------------------
 
@@ -58,55 +69,82 @@ class Agent:
         Raises AgentError for an unknown token and for an invalid configuration file; the agent is then not ready. Also
         raises AgentError if some configured tunnels or endpoints cannot be opened, after all others were opened.
         """
-        self.disconnect()
-        self._version = version or _VERSION
+        self._stop()
+        self._version = version or VERSION
         if not all(path.exists() for path in self._configs):
             return
         configured = config_files.read(self._configs)
         token = configured.options.get("authtoken")
         self._token = authtoken or (str(token) if token else None if authtoken == "" else self._token)
         self._metadata = str(configured.options.get("metadata") or "")
+        self._connect(list_definitions(configured), configured.sources)
+
+    def start_as(self, token: str | None, version: str, metadata: str, definitions: Sequence[Definition]) -> None:
+        """As `start`, with what another process has read from configuration files."""
+        self._token, self._version, self._metadata = token, version, metadata
+        self._connect(definitions, {})
+
+    def _connect(self, definitions: Sequence[Definition], sources: Mapping[str, str]) -> None:
         with self._database.transaction():
             self._session()
         self.is_ready = True
-        errors = [*self._open_configured(configured)]
+        errors = [*self._open_all(definitions, sources)]
         if errors:
             raise tunnels.settings_error("\n".join(errors))
 
-    def _open_configured(self, configured: config_files.Configuration) -> Iterator[str]:
-        """Opens the tunnels and endpoints of the configuration files. Yields what cannot be opened, and why."""
-        opened = [("tunnel", {**tunnel, "name": name}) for name, tunnel in configured.tunnels.items()]
-        opened += [("endpoint", endpoint) for endpoint in configured.endpoints]
-        for what, settings in opened:
+    def _open_all(self, definitions: Sequence[Definition], sources: Mapping[str, str]) -> Iterator[str]:
+        """Opens tunnels and endpoints. Yields what cannot be opened, and why. `sources`: see `Configuration`."""
+        for collection, settings in definitions:
             try:
-                self.open(settings) if what == "tunnel" else self.open_endpoint(settings)
+                self.open(settings) if collection == TUNNELS else self.open_endpoint(settings)
             except tunnels.AgentError as failed:
                 name = settings["name"]
-                why = " ".join(str(failed).split())
-                yield f"{configured.sources[name]}: cannot open the {what} {name!r}: {why}"
+                why = f"cannot open the {_WHAT[collection]} {name!r}: {' '.join(str(failed).split())}"
+                yield f"{sources[name]}: {why}" if name in sources else why
 
     def disconnect(self) -> None:
-        """Ends the session and whatever runs. The API still answers, and opens nothing until the next start."""
+        """Interrupts the connection: the session and whatever runs end. The API answers, and opens nothing."""
+        if self.is_ready:
+            self._interrupted = self.list_definitions()
         self.is_ready = False
         self.forget()
+
+    def reconnect(self) -> None:
+        """Ends an interruption: opens what was open before. Raises AgentError as `start` does."""
+        if not self.is_ready:
+            self._connect(self._interrupted, {})
+
+    def _stop(self) -> None:
+        """Ends the program of the agent: what it had open is not opened again."""
+        self.disconnect()
+        self._interrupted = []
+
+    def end(self) -> None:
+        """Stops the agent for good."""
+        self._stop()
+        if self.run_command in self._objects.run_commands:
+            self._objects.run_commands.remove(self.run_command)
 
     def forget(self) -> None:
         """Deletes everything that runs, and the sessions of the agent, including those of an earlier process."""
         self.captured.clear()
         with self._database.transaction():
             for collection in (TUNNELS, ENDPOINTS):
-                for running in self._database.page(collection):
+                for running in self._database.page(collection, self.id):
                     self._end(running)
             for session in self._sessions():
                 self._database.delete(session)
                 self._objects.events.record(events.SESSION_STOP, self._describe_session(session))
 
+    def has_session(self, session: Stored) -> bool:
+        return session.id in [found.id for found in self._sessions()]
+
     def run_command(self, session: Stored, command: str) -> bool:
         """Executes a command of the management API (stop, restart, update) if the session is this agent's."""
-        if session.id not in [session.id for session in self._sessions()]:
+        if not self.has_session(session):
             return False
         if command == "stop":
-            self.disconnect()
+            self._stop()
         elif command == "restart":
             with suppress(tunnels.AgentError):  # the agent is then not ready
                 self.start()
@@ -114,15 +152,21 @@ class Agent:
 
     def describe(self) -> Document:
         """The status of the agent and of its session."""
-        legs: list[Json] = [{"region": "us", "latency": "10ms"}] if self.is_ready else []
-        status = "online" if self.is_ready else "connecting"
-        return {"status": status, "agent_version": self._version, "session": {"legs": legs}, "uri": "/api/status"}
+        return describe_agent(self._version, is_online=self.is_ready)
 
     # --- what runs ----------------------------------------------------------------------------------------------------
 
     def list_running(self, collection: str) -> list[Document]:
         """What was started as `TUNNELS` or `ENDPOINTS`, as the agent's API returns it, oldest first."""
-        return [stored.body["status"] for stored in reversed(self._database.page(collection))]
+        return [stored.body["status"] for stored in reversed(self._database.page(collection, self.id))]
+
+    def list_definitions(self) -> list[Definition]:
+        """What runs, as settings with which the same can be opened again."""
+        return [
+            (collection, stored.body["definition"])
+            for collection in (TUNNELS, ENDPOINTS)
+            for stored in reversed(self._database.page(collection, self.id))
+        ]
 
     def list_tunnels(self) -> list[Document]:
         return self.list_running(TUNNELS)
@@ -142,23 +186,27 @@ class Agent:
             session = self._session()
             if parsed.labels:
                 self._permit_labels(parsed.labels)
-                return self._open_tunnel(parsed.name, _NOWHERE, parsed, session)
+                return self._open_tunnel(_NOWHERE, parsed, session, settings)
             first = parsed.schemes[0] if parsed.schemes else parsed.proto
             place = self._place(first, parsed.given)
             self._permit(place, is_named=tunnels.names_place(parsed.given))
-            status = self._open_tunnel(parsed.name, place, parsed, session)
+            if len(parsed.schemes) > 1:
+                settings = {**settings, "schemes": [first]}
+            status = self._open_tunnel(place, parsed, session, settings)
             for scheme in parsed.schemes[1:]:
                 second = tunnels.Place(scheme, place.host, derive.DEFAULT_PORTS[scheme])
-                self._open_tunnel(f"{parsed.name} ({scheme})", second, parsed, session)
+                twin = replace(parsed, name=f"{parsed.name} ({scheme})")
+                self._open_tunnel(second, twin, session, {**settings, "name": twin.name, "schemes": [scheme]})
             return status
 
     def _open_tunnel(
         self,
-        name: str,
         place: tunnels.Place,
         parsed: tunnel_settings.Settings,
         session: Stored,
+        definition: Mapping[str, Any],
     ) -> Document:
+        name = parsed.name
         self._require_free(name)
         variants, proto = self._objects.variants, parsed.proto or "http"
         upstream = tunnels.upstream(proto, parsed.addr)
@@ -177,7 +225,7 @@ class Agent:
             traffic_policy=parsed.traffic_policy,
             labels=parsed.labels,
         )
-        self._run(TUNNELS, opened, session, status)
+        self._run(TUNNELS, opened, session, status, dict(definition))
         return {**status, "name": "", "uri": "/api/tunnels/"} if variants.agent_examples else status
 
     def open_endpoint(self, definition: Mapping[str, Any]) -> Document:
@@ -192,7 +240,7 @@ class Agent:
         """Updates an endpoint in place, or opens it: the endpoint, and whether it is new."""
         self._require_session()
         with self._database.transaction():
-            found = self._database.find(ENDPOINTS, name)
+            found = self._database.find(ENDPOINTS, name, self.id)
             lasting = self._find_lasting(found) if found is not None else {}
             parsed = endpoints.parse_definition({**lasting, "name": name, **definition})
             if parsed.name != name:
@@ -215,7 +263,7 @@ class Agent:
         place = self._endpoint_place(parsed)
         self._permit(place, is_named=parsed.is_named)
         status = self._show_endpoint(parsed, place)
-        self._run(ENDPOINTS, parsed.open_at(place), session, status, definition=parsed.to_json())
+        self._run(ENDPOINTS, parsed.open_at(place), session, status, parsed.to_json())
         return status
 
     def _update_endpoint(self, running: Stored, parsed: endpoints.Definition) -> None:
@@ -237,17 +285,15 @@ class Agent:
 
     def _require_session(self) -> None:
         if not self.is_ready:
-            # Clients compare this text, and then try again.
-            why = "a successful ngrok tunnel session has not yet been established"
-            raise tunnels.AgentError(104, 503, "the agent is not ready to start tunnels", why)
+            raise tunnels.not_connected()
 
     def _require_free(self, name: str) -> None:
         for collection, what in _WHAT.items():
-            if self._database.find(collection, name) is not None:
+            if self._database.find(collection, name, self.id) is not None:
                 raise tunnels.settings_error(f"{what} {name!r} already exists")
 
     def _find(self, collection: str, name: str) -> Stored:
-        found = self._database.find(collection, name)
+        found = self._database.find(collection, name, self.id)
         if found is None:
             what = _WHAT[collection]
             raise tunnels.AgentError(100, 404, f"{what} not found", f"there is no {what} {name!r}")
@@ -261,7 +307,7 @@ class Agent:
         self._database.delete(running)
 
     def _run(
-        self, collection: str, opened: tunnels.Opened, session: Stored, status: Document, **kept: Document
+        self, collection: str, opened: tunnels.Opened, session: Stored, status: Document, definition: Document
     ) -> None:
         """Stores what runs, with the objects of the management API. Raises AgentError if the address is taken."""
         moment, tunnel_id = certificates.stamp(self._database.now()), self._database.new_id("tn_")
@@ -272,8 +318,8 @@ class Agent:
             "endpoint": ref(endpoint_id) if endpoint_id else None,
         }
         self._database.insert(_TUNNEL, tunnel_id, {"_raw": tunnel})
-        running = {"status": status, "endpoint": endpoint_id, "tunnel": tunnel_id, **kept}
-        self._database.insert(collection, opened.name, running)
+        running = {"status": status, "endpoint": endpoint_id, "tunnel": tunnel_id, "definition": definition}
+        self._database.insert(collection, opened.name, running, self.id)
 
     def _run_endpoint(self, opened: tunnels.Opened, session: Stored, tunnel_id: str, moment: str) -> str:
         """Stores the endpoint of what runs, and returns its id. Raises AgentError if the address is taken."""
@@ -390,14 +436,35 @@ class Agent:
             "transport": "ngrok/2",
         }
         identity = self._database.new_id("ts_")
-        session = self._database.insert(_SESSION, identity, {"_raw": raw, "_principal": ref(owner)})
+        body = {"_raw": raw, "_principal": ref(owner), "_agent": self.id}
+        session = self._database.insert(_SESSION, identity, body)
         self._objects.events.record(events.SESSION_START, self._describe_session(session))
         return session
 
     def _sessions(self) -> list[Stored]:
         """The sessions of this agent, without those stored with `/_sandbox/objects`."""
-        return [stored for stored in self._database.page(_SESSION) if "_principal" in stored.body]
+        return [stored for stored in self._database.page(_SESSION) if stored.body.get("_agent") == self.id]
 
     def _describe_session(self, session: Stored) -> Document:
         raw = session.body["_raw"]
         return {"id": session.id, **{name: value for name, value in raw.items() if name != "credential"}}
+
+
+def describe_agent(version: str, *, is_online: bool) -> Document:
+    """The status of an agent and of its session."""
+    legs: list[Json] = [{"region": "us", "latency": "10ms"}] if is_online else []
+    status = "online" if is_online else "connecting"
+    return {"status": status, "agent_version": version, "session": {"legs": legs}, "uri": "/api/status"}
+
+
+def list_definitions(configured: config_files.Configuration) -> list[Definition]:
+    """What the agent opens when it starts."""
+    opened: list[Definition] = [(TUNNELS, {**tunnel, "name": name}) for name, tunnel in configured.tunnels.items()]
+    return [*opened, *((ENDPOINTS, endpoint) for endpoint in configured.endpoints)]
+
+
+def forget_earlier(objects: Objects) -> None:
+    """Deletes what agents of an earlier process of the sandbox had open: it ended with that process."""
+    sessions = [stored.body for stored in objects.database.page(_SESSION)]
+    for id in {"", *(str(body["_agent"]) for body in sessions if "_agent" in body)}:
+        Agent(objects, id=id).end()

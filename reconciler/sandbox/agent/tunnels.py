@@ -34,6 +34,12 @@ def start_error(code: int, why: str) -> AgentError:
     return AgentError(103, 502, "failed to start tunnel", f"{why}\n\nERR_NGROK_{code}\n")
 
 
+def not_connected() -> AgentError:
+    # Clients compare this text, and then try again.
+    why = "a successful ngrok tunnel session has not yet been established"
+    return AgentError(104, 503, "the agent is not ready to start tunnels", why)
+
+
 class Place(Struct, frozen=True):
     """The public address of a tunnel or endpoint; empty for a tunnel with labels, which has none."""
 

@@ -46,9 +46,7 @@ class Objects:
         self.events = Events(database)
         self.variants = Variants()
         self.provisioning = Provisioning()
-        self.run_command: Callable[[Stored, str], bool] | None = (
-            None  # of an agent, if one runs: whether the session is its
-        )
+        self.run_commands: list[Callable[[Stored, str], bool]] = []  # of each agent: whether the session is its own
         self.world = World(database, kinds, PLATFORM_DOMAIN)
         self._by_name = {kind.name: kind for kind in kinds}
         self._children: dict[str, list[Kind]] = {}
@@ -374,7 +372,7 @@ class Objects:
 
     def _command(self, stored: Stored, command: str) -> None:
         """Executes a command on an agent session. `stop` deletes the session and its endpoints and tunnels."""
-        if self.run_command is not None and self.run_command(stored, command):
+        if any(run_command(stored, command) for run_command in [*self.run_commands]):
             return
         if command == "stop":
             self.delete_raw(stored.id)

@@ -4,9 +4,9 @@
 `requests` (the log), GET, POST and DELETE `faults`, PUT `budget` and `variants`, GET and PUT `provisioning` (of
 certificates) and `clock`, POST and DELETE `objects` (store without validation, delete all), DELETE `/_sandbox` (reset),
 GET `accounts`, GET `deliveries?destination=ed_…` (see `events`), POST `agent` (restart, with `authtoken` and `version`
-if they are in the body), DELETE `agent` (disconnect) and POST `agent/requests` (store captured requests), GET
-`openapi.json`. It rejects requests of web pages. `?account=NAME` selects an account for requests, budget, objects
-and deliveries.
+if they are in the body), DELETE `agent` (disconnect), PUT `agent` (connect again), POST `agent/requests` (store
+captured requests), `agents` (see `Sessions`), GET `openapi.json`. It rejects requests of web pages. `?account=NAME`
+selects an account for requests, budget, objects and deliveries.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import binascii
 import re
 import secrets
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any
@@ -31,6 +31,7 @@ from reconciler.model import dialect
 from reconciler.model.value import Json
 from reconciler.sandbox.agent.exchanges import Exchange
 from reconciler.sandbox.agent.process import Agent
+from reconciler.sandbox.agent.sessions import Sessions, is_of_agents
 from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.base import certificates
 from reconciler.sandbox.base.database import Document
@@ -114,10 +115,15 @@ class App:
             if kind.parent is not None and kind.parent.embedded:
                 self._embedded.setdefault(kind.parent.kind, []).append(kind.parent.embedded)
         self.agent: Agent | None = None
+        self.sessions = Sessions(objects)
         self._restore_conditions()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
+            return
+        if is_of_agents(str(scope["path"])):
+            with suppress(ClientDisconnect):
+                await self.sessions(scope, receive, send)
             return
         request = Request(scope, receive)
         account = "" if _is_control(scope) else self._find_account(request.headers.get("authorization"))
@@ -200,6 +206,7 @@ class App:
         if self.agent is not None:
             with suppress(AgentError):  # its files may name objects that were deleted
                 self.agent.start("")
+        self.sessions.close()
 
     def _restore_conditions(self) -> None:
         self.faults.all = [fault.model_copy(deep=True) for fault in self._conditions.faults]
@@ -373,10 +380,11 @@ class App:
                 self.reset()
             case "POST", "agent" if self.agent is not None:
                 start = _validate(_AgentStart, await _value(request))
-                try:
+                with _refusals_of_agent():
                     self.agent.start(start.authtoken, start.version)
-                except AgentError as failed:
-                    raise refusal.CONTROL(why=" ".join(str(failed).split())) from failed
+            case "PUT", "agent" if self.agent is not None:
+                with _refusals_of_agent():
+                    self.agent.reconnect()
             case "DELETE", "agent" if self.agent is not None:
                 self.agent.disconnect()
             case "POST", "agent/requests" if self.agent is not None:
@@ -393,6 +401,14 @@ class App:
             case _:
                 raise refusal.NO_SUCH_PATH(path=path)
         return 204, None
+
+
+@contextmanager
+def _refusals_of_agent() -> Iterator[None]:
+    try:
+        yield
+    except AgentError as failed:
+        raise refusal.CONTROL(why=" ".join(str(failed).split())) from failed
 
 
 def _is_control(scope: Scope) -> bool:

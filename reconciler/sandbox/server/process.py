@@ -9,7 +9,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from reconciler.kinds import read_only
 from reconciler.sandbox.agent.api import AgentApp
-from reconciler.sandbox.agent.process import Agent
+from reconciler.sandbox.agent.process import Agent, forget_earlier
 from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.base.seeds import load_seed
@@ -59,7 +59,13 @@ def _reset_connection(scope: Scope) -> None:
         transport.abort()
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
+    """The server of a process, which a signal ends. `on_end` is called then, before running requests are awaited."""
+
+    def __init__(self, config: uvicorn.Config, on_end: Callable[[], None] | None = None) -> None:
+        super().__init__(config)
+        self._on_end = on_end or (lambda: None)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Ends the server on a signal, without raising the signal again afterwards."""
@@ -77,6 +83,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Aborts the requests that are not answered within `_PATIENCE` seconds because of a fault or latency."""
+        self._on_end()
         ending = asyncio.ensure_future(self._abort_connections())
         await super().shutdown(sockets)
         ending.cancel()
@@ -135,8 +142,8 @@ def serve(
         objects.variants = variants or Variants()
         for path in seed:
             load_seed(objects, path)
+        forget_earlier(objects)
         agent = Agent(objects, agent_configs)
-        agent.forget()  # the tunnels of the earlier process ended with it
         app = App(
             objects,
             api_key=api_key,
@@ -147,17 +154,18 @@ def serve(
             conditions=conditions,
         )
         with contextlib.ExitStack() as listening:
-            listener = listening.enter_context(_open_listener(host, port))
-            lines = [_url(listener)]
+            listener = listening.enter_context(open_listener(host, port))
+            lines = [format_url(listener)]
             agent_server = None
             if agent_port is not None:
-                second = listening.enter_context(_open_listener("127.0.0.1", agent_port))
-                lines.append(f"agent {_url(second)}")
-                agent_server = _SecondServer(_config(AgentApp(agent, app.faults, _reset_connection)), second)
+                second = listening.enter_context(open_listener("127.0.0.1", agent_port))
+                lines.append(f"agent {format_url(second)}")
+                agent_server = _SecondServer(build_config(AgentApp(agent, app.faults, _reset_connection)), second)
                 app.agent = agent
                 _start(agent)
             print("\n".join(lines), file=out or sys.stdout, flush=True)
-            asyncio.run(_serve(_Server(_config(_ignore_cancellation(app))), listener, agent_server))
+            server = Server(build_config(_ignore_cancellation(app)), app.sessions.close)
+            asyncio.run(_serve(server, listener, agent_server))
     finally:
         database.close()
 
@@ -170,7 +178,7 @@ def _start(agent: Agent) -> None:
         sys.stderr.write(f"agent: {str(failed).strip()}\n")
 
 
-async def _serve(server: _Server, listener: socket.socket, agent_server: _SecondServer | None) -> None:
+async def _serve(server: Server, listener: socket.socket, agent_server: _SecondServer | None) -> None:
     """Runs both servers until a signal ends the first."""
     task = None if agent_server is None else asyncio.ensure_future(agent_server.serve([agent_server.listener]))
     await server.serve([listener])
@@ -189,7 +197,7 @@ def _ignore_cancellation(app: App) -> ASGIApp:
     return run
 
 
-def _config(app: ASGIApp) -> uvicorn.Config:
+def build_config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=_Severable,
@@ -203,11 +211,11 @@ def _config(app: ASGIApp) -> uvicorn.Config:
     )
 
 
-def _open_listener(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=512)
 
 
-def _url(listener: socket.socket) -> str:
+def format_url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
