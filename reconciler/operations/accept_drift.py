@@ -16,19 +16,21 @@ from msgspec.structs import replace
 from reconciler import kinds
 from reconciler.languages.yaml import reader as yaml
 from reconciler.languages.yaml.errors import MAX_BYTES
+from reconciler.model.access_change import AccessChange
 from reconciler.model.address import Address
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Approval, Plan
 from reconciler.model.problem import Rejected
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import OMITTED, Json
 from reconciler.operations.drift import find_drift, without_known_drift
-from reconciler.operations.errors import InvalidProject
+from reconciler.operations.errors import ApprovalRequired, InvalidProject
 from reconciler.operations.open_project import OpenProject
 from reconciler.operations.reporting import OnEvent
 from reconciler.operations.selection import check_selection
 from reconciler.planning import drift_acceptance
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.drift_acceptance import Declined, Offer
+from reconciler.planning.planner import compare_manifests
 from reconciler.project import atomic_write, files
 from reconciler.project.documents import phrases
 from reconciler.project.manifests.load import load_manifests_with
@@ -44,12 +46,20 @@ class Acceptance(Struct):
     accepted   values that were written into the texts
     declined   values that cannot be accepted, with the reason
     texts      path → text before and after
+    access     the entry points that an apply of the changed manifests opens or closes beside one of the original ones
+    approvals  that the texts need before they are written: of openings
     """
 
     remaining: Plan
     accepted: list[Offer] = field(default_factory=list)
     declined: list[Declined] = field(default_factory=list)
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    access: tuple[AccessChange, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+
+    @property
+    def missing_approvals(self) -> tuple[Approval, ...]:
+        return tuple(approval for approval in self.approvals if not approval.granted)
 
 
 async def accept_drift(
@@ -94,8 +104,16 @@ def accept(
         offers = [offer for offer in offers if all(offer is not other for other, _ in refused)]
 
 
-def write(project: OpenProject, found: Acceptance) -> None:
-    """Writes the changed manifests. Raises Rejected if a path leads through a symbolic link, or OSError."""
+def write(project: OpenProject, found: Acceptance, *, is_approved: bool = False) -> None:
+    """Writes the changed manifests.
+
+    is_approved   a person approves what they open
+
+    Raises ApprovalRequired if approvals are missing, Rejected if a path leads through a symbolic link, or OSError.
+    """
+    if found.missing_approvals and not is_approved:
+        flags = " ".join(approval.flag for approval in found.missing_approvals)
+        raise ApprovalRequired(f"nothing was written: approval required: pass {flags}")
     for path, (_, after) in found.texts.items():
         file = project.config.root / path
         files.refuse_symlink(project.config.root, path)
@@ -188,7 +206,10 @@ def _find_expression(written: Json) -> str | None:
 
 
 def _find_refused(project: OpenProject, found: Acceptance, snapshot: Snapshot) -> list[tuple[Offer, str]]:
-    """The offers that the changed manifests do not express correctly, with the reason. Sets `found.remaining`."""
+    """The offers that the changed manifests do not express correctly, with the reason.
+
+    Sets `remaining` of what was found and, if nothing is refused, `access` and `approvals`.
+    """
     added = {path: after.encode() for path, (_, after) in found.texts.items()}
     try:
         loaded = load_manifests_with(project.config, project.runtime.environ, project.variables, added, {})
@@ -203,17 +224,21 @@ def _find_refused(project: OpenProject, found: Acceptance, snapshot: Snapshot) -
         if not blamed:
             raise InvalidProject(rejected.problems) from rejected
         return list({id(offer): (offer, why) for offer, why in blamed}.values())
-    found.remaining = dataclasses.replace(project, manifest=loaded.manifest, warnings=loaded.warnings).plan_for(
-        snapshot
-    )
+    edited = dataclasses.replace(project, manifest=loaded.manifest, warnings=loaded.warnings)
+    found.remaining = edited.plan_for(snapshot)
     differing = {
         (change.address, field_change.path) for change in found.remaining.changes for field_change in change.fields
     }
-    return [
+    refused = [
         (offer, "the field would still differ from the platform")
         for offer in found.accepted
         if any(address == offer.address and _is_within(path, offer) for address, path in differing)
     ]
+    if found.texts and not refused:
+        found.access, found.approvals = compare_manifests(
+            project.manifest, loaded.manifest, snapshot, kinds.list_planned(), project.options
+        )
+    return refused
 
 
 def _is_within(path: str, offer: Offer) -> bool:

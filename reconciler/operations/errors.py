@@ -46,6 +46,10 @@ class UnreadableAccount(OperationError):
     """No list of the account could be read, or the address of the platform is invalid."""
 
 
+class ApprovalRequired(OperationError):
+    """Values that `accept` would write into manifests open an entry point, and that is not approved."""
+
+
 class UnwritableProposal(OperationError):
     """A file that an import would write exists with other content."""
 

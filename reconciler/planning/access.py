@@ -41,7 +41,7 @@ def find_access_changes(
         return ()
     builder, unread = Builder(), find_unread(index)
     before, after = (Account(resources, builder, unread) for resources in list_states(decisions, deleted_with, index))
-    return _compare(before, after, {str(decision.address) for decision in changing})
+    return compare_accounts(before, after, {str(decision.address) for decision in changing})
 
 
 def list_states(
@@ -75,7 +75,7 @@ def find_drifted_access(drift: Plan, decisions: Collection[Decision], index: Liv
     builder, unread = Builder(), find_unread(index)
     before = Account(_list_repaired(repairs, decisions, live), builder, unread)
     after = Account(live.values(), builder, unread)
-    found = _compare(before, after, {str(change.address) for change in drifted.values()})
+    found = compare_accounts(before, after, {str(change.address) for change in drifted.values()})
     doubts = {str(change.address): doubt for change in drifted.values() if (doubt := _find_doubt(change))}
     return tuple(sorted((_mark_doubts(entry, doubts) for entry in found), key=_weigh))
 
@@ -117,8 +117,8 @@ def mark_risks(changes: Iterable[Change], access: Iterable[AccessChange]) -> Ite
         yield replace(change, risks=tuple(risk for risk in type(next(iter(found))) if risk in risks))
 
 
-def _compare(before: Account, after: Account, changed: Collection[str]) -> tuple[AccessChange, ...]:
-    """The entry points that differ. `changed`: the resources that may be causes."""
+def compare_accounts(before: Account, after: Account, changed: Collection[str]) -> tuple[AccessChange, ...]:
+    """The entry points that differ. `changed`: the resources that may be causes. Both states share one builder."""
     entries = ((_show(difference, changed), difference.region) for difference in compare(before, after))
     return tuple(_conceal_others(entries, before, after))
 

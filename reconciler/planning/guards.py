@@ -78,6 +78,22 @@ def find_required_approvals(
     return tuple(_grant(approval, options) for approval in needed)
 
 
+def find_acceptance_approvals(
+    edits: Sequence[Decision], access: Sequence[AccessChange], options: PlanOptions
+) -> tuple[Approval, ...]:
+    """The approvals that values of the platform need before manifests declare them.
+
+    Each opening needs one, whatever the project requires: no later plan shows it.
+
+    edits    the updates that the manifests accept
+    access   the entry points that they change
+    """
+    required = (options.require_approval & {Risk.LOCKS_OUT}) | {Risk.WIDENS_ACCESS, Risk.EXPOSES}
+    guarded = replace(options, require_approval=required)
+    needed = (*_check_risks(edits, guarded), *_check_access(access, guarded))
+    return tuple(_grant(approval, options) for approval in needed)
+
+
 def find_rule_approvals(options: PlanOptions) -> Iterator[Approval]:
     """The approvals of rules that the branch loosens, with `granted` set: one for each type of rule."""
     by_rule: dict[tuple[RuleRisk, str], list[ApprovalItem]] = {}

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from reconciler.access.account import Account, Resource
 from reconciler.access.programs import Builder
+from reconciler.model.access_change import AccessChange
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonical_spec
 from reconciler.model.change import Action, Change
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure, Manifest
-from reconciler.model.plan import Observed, Plan
+from reconciler.model.plan import Approval, Observed, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live, LiveKey, Snapshot
 from reconciler.model.value import references, substitute
@@ -30,7 +31,7 @@ from reconciler.planning.deciding.additions import Addition, find_additions, rep
 from reconciler.planning.deciding.bindings import find_binding_updates
 from reconciler.planning.deciding.changes import describe_change
 from reconciler.planning.deciding.decide import ResolvedDeclaration, decide
-from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.decision import Decision, reverse_accepted
 from reconciler.planning.deciding.fast_path import is_up_to_date
 from reconciler.planning.deciding.forgotten_ids import restore_ids
 from reconciler.planning.deciding.names import describe_identity, find_names
@@ -41,7 +42,12 @@ from reconciler.planning.deciding.references import References, report_skipped_r
 from reconciler.planning.deciding.rules import read_last_applied
 from reconciler.planning.deciding.unlisted import merge_unlisted
 from reconciler.planning.forecast import forecast
-from reconciler.planning.guards import find_required_approvals, find_unused, is_protected
+from reconciler.planning.guards import (
+    find_acceptance_approvals,
+    find_required_approvals,
+    find_unused,
+    is_protected,
+)
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
 from reconciler.planning.matching.match import match
@@ -117,6 +123,28 @@ def find_accounts(
     builder, unread = Builder(), access.find_unread(planning.index)
     before, after = access.list_states(planning.decisions, planning.sequenced.deleted_with, planning.index)
     return Account(before, builder, unread), Account(after, builder, unread)
+
+
+def compare_manifests(
+    before: Manifest, after: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions
+) -> tuple[tuple[AccessChange, ...], tuple[Approval, ...]]:
+    """What an apply of other manifests lets in beside an apply of these, and the approvals that the edit needs.
+
+    after   as `before`, with values of the snapshot in place of declared ones
+    """
+    old, new = (_decide(manifest, snapshot, kinds, options) for manifest in (before, after))
+    edits = [
+        edit
+        for address, decision in old.decided.items()
+        if (edit := reverse_accepted(decision, new.decided.get(address))) is not None
+    ]
+    builder, unread = Builder(), access.find_unread(new.index)
+    one, other = (
+        Account(access.list_states(side.decisions, side.sequenced.deleted_with, side.index)[1], builder, unread)
+        for side in (old, new)
+    )
+    entries = access.compare_accounts(one, other, {str(edit.address) for edit in edits}) if edits else ()
+    return entries, find_acceptance_approvals(edits, entries, options)
 
 
 def _decide(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions) -> _Planning:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +38,7 @@ LEDGER = [
         ip_restriction=OFFICE,
     ),
 ]
+TLS_1_2 = {"terminate_at": "edge", "min_version": "1.2"}
 ENTRY = "tls://ledger.example.com"
 
 
@@ -136,3 +141,103 @@ def test_json_has_what_drift_opens_before_by_the_manifests_and_after_as_it_is(
         *(ENTRY, "widens", "203.0.113.0/24", "0.0.0.0/0"),
         True,
     ]
+
+
+def change_rule(sandbox: Sandbox, **fields: Any) -> None:
+    (rule,) = sandbox.get("/ip_policy_rules")["ip_policy_rules"]
+    sandbox.patch(f"/ip_policy_rules/{rule['id']}", fields)
+
+
+def read_manifest(project: Project) -> str:
+    return (project.root / "manifests/all.yaml").read_text()
+
+
+def test_accept_writes_no_wider_access_without_approval_and_reports_the_openings(
+    applied: Project, sandbox: Sandbox
+) -> None:
+    before = read_manifest(applied)
+    change_rule(sandbox, cidr="0.0.0.0/0", description="for the vendor")
+    refused = applied("accept", "--quiet")
+    assert (refused.code, refused.out, read_manifest(applied)) == (4, "", before)
+    assert refused.err.splitlines() == [
+        "Access:",
+        f"  ! {ENTRY} lets in requests that were refused",
+        "      203.0.113.0/24 → 0.0.0.0/0",
+        f"      for example: {ENTRY} from 192.0.2.1",
+        "      caused by IPPolicyRule/office",
+        "",
+        "Approval required: pass --allow widens_access:*=1",
+        "      widens access",
+        "error: nothing was written: approval required: pass --allow widens_access:*=1",
+    ]
+    assert applied("accept", "--allow", "widens_access:IPPolicyRule=1").code == 4
+    allowed = applied("accept", "--allow", "widens_access:*=1")
+    assert (allowed.code, "Approved: --allow widens_access:*=1" in allowed.err) == (0, True)
+    assert read_manifest(applied) == before.replace("203.0.113.0/24", "0.0.0.0/0").replace(
+        '"action": "allow"', '"action": "allow", description: for the vendor'
+    )
+    assert applied("plan").code == 0
+
+
+def test_accept_needs_no_approval_of_values_that_narrow_access(applied: Project, sandbox: Sandbox) -> None:
+    change_rule(sandbox, cidr="203.0.113.0/25")
+    found = applied("accept")
+    assert (found.code, "refuses requests that passed" in found.err, "pproval" in found.err) == (0, True, False)
+
+
+def test_accept_needs_approval_of_an_older_tls_version(applied: Project, sandbox: Sandbox) -> None:
+    change_edge(sandbox, tls_termination={"terminate_at": "edge", "min_version": "1.0"})
+    applied.declare(*LEDGER[:-1], {**LEDGER[-1], "spec": {**LEDGER[-1]["spec"], "tls_termination": TLS_1_2}})
+    before = read_manifest(applied)
+    refused = applied("accept", "--both")
+    assert (refused.code, read_manifest(applied)) == (4, before)
+    assert "  ! TLSEdge/ledger widens access" in refused.err.splitlines()
+    assert applied("accept", "--both", "--allow", "widens_access:TLSEdge=1").code == 0
+
+
+def test_accept_needs_approval_of_a_lockout_if_the_project_requires_it(applied: Project, sandbox: Sandbox) -> None:
+    applied.declare(*LEDGER, resource("IPPolicy", "closed", description="Closed"))
+    assert applied("apply", "-y", "--quiet").code == 0
+    closed = next(one for one in sandbox.get("/ip_policies")["ip_policies"] if one["description"] == "Closed")
+    change_edge(sandbox, ip_restriction={"ip_policy_ids": [closed["id"]]})
+    applied.write("reconciler.yaml", "version: 1\nstack: prod\nguards: {require_approval: [locks_out]}\n")
+    assert applied("accept").code == 4
+    applied.write("reconciler.yaml", "version: 1\nstack: prod\n")
+    found = applied("accept")
+    assert (found.code, f"  ! {ENTRY} locks everyone out" in found.err.splitlines()) == (0, True)
+
+
+def test_the_approval_of_an_edit_in_git_approves_that_accept_writes_the_same_edit(
+    applied: Project, sandbox: Sandbox
+) -> None:
+    before = read_manifest(applied)
+    wide = before.replace("203.0.113.0/24", "0.0.0.0/0")
+    applied.write("reconciler.yaml", "version: 1\nstack: prod\nguards: {require_approval: [widens_access]}\n")
+    applied.write("manifests/all.yaml", wide)
+    entries = applied("plan", "--quiet", "--fail-on", "approvals").err
+    applied.write("manifests/all.yaml", before)
+    (digest,) = re.findall(r'digest: "?([0-9a-f]{32})', entries)
+    for planted, code in (("0.0.0.0/1", 4), ("0.0.0.0/0", 0)):
+        change_rule(sandbox, cidr=planted)
+        entry = {"widens_access": ENTRY, "until": "2999-01-01", "digest": digest}
+        applied.write("approvals.yaml", json.dumps({"approvals": [entry]}))
+        assert (applied("accept").code, read_manifest(applied)) == (code, before if code else wide)
+
+
+def test_accept_requests_confirmation_at_a_terminal_before_it_writes_wider_access(
+    applied: Project, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = read_manifest(applied)
+    change_rule(sandbox, cidr="0.0.0.0/0")
+    terminal, stdin = pty.openpty()
+    with os.fdopen(stdin) as typed:
+        monkeypatch.setattr(sys, "stdin", typed)
+        os.write(terminal, b"no\n")
+        declined = applied("accept")
+        assert (declined.code, read_manifest(applied)) == (1, before)
+        assert declined.err.endswith(
+            "Write what was opened into the manifests?\nOnly 'yes' will be accepted: Cancelled; nothing was written.\n"
+        )
+        os.write(terminal, b"yes\n")
+        assert (applied("accept").code, read_manifest(applied)) == (0, before.replace("203.0.113.0/24", "0.0.0.0/0"))
+    os.close(terminal)

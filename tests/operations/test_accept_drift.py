@@ -12,7 +12,7 @@ import pytest
 from reconciler import InvalidProject, Runtime, Workspace
 from reconciler.operations import accept_drift
 from reconciler.operations.accept_drift import Acceptance
-from reconciler.operations.errors import NothingSelected
+from reconciler.operations.errors import ApprovalRequired, NothingSelected
 from reconciler.project import files
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import open_on
@@ -461,3 +461,51 @@ async def test_an_item_that_is_written_by_id_is_not_reformatted(project: Project
     found = await project.accept()
     ((_, after),) = found.texts.values()
     assert after == written.replace(policies["Home"], f"{policies['Home']}, {{ref: IPPolicy/office}}")
+
+
+SERVED = MANIFEST.replace(
+    "  ip_restriction:", "  backend: {backend_id: {ref: TunnelGroupBackend/web}}\n  ip_restriction:"
+)
+OPEN = f"""{SERVED}
+---
+kind: TunnelGroupBackend
+name: web
+spec: {{labels: {{app: web}}}}
+---
+kind: IPPolicyRule
+name: home
+spec: {{ip_policy_id: {{ref: IPPolicy/home}}, cidr: 203.0.113.0/24, action: allow}}
+"""
+
+
+async def test_values_that_widen_access_are_written_only_with_their_approval(
+    project: Project, sandbox: Sandbox
+) -> None:
+    await project.apply(OPEN)
+    (rule,) = sandbox.get("/ip_policy_rules")["ip_policy_rules"]
+    sandbox.patch(f"/ip_policy_rules/{rule['id']}", {"cidr": "0.0.0.0/0"})
+    found = await project.accept()
+    assert {entry.entry_point: entry.after for entry in found.access} == {
+        "tls://a.example.com": "0.0.0.0/0",
+        "tls://b.example.com": "0.0.0.0/0",
+    }
+    assert {entry.causes for entry in found.access} == {("IPPolicyRule/home",)}
+    assert [approval.flag for approval in found.missing_approvals] == ["--allow widens_access:*=2"]
+    with pytest.raises(ApprovalRequired, match="nothing was written: approval required: pass --allow widens_access"):
+        accept_drift.write(project.workspace(), found)
+    assert project.file.read_text() == OPEN
+    allowed = project.workspace().select(allow={("widens_access", "*"): 2})
+    accept_drift.write(allowed, await allowed.accept_drift())
+    assert project.file.read_text() == OPEN.replace("cidr: 203.0.113.0/24", 'cidr: "0.0.0.0/0"')
+
+
+async def test_accept_needs_no_approval_of_an_opening_in_git(project: Project) -> None:
+    await project.apply(OPEN)
+    project.file.write_text(OPEN.replace("203.0.113.0/24", "0.0.0.0/0"))
+    project.describe("Office", "The new office")
+    found = await project.accept()
+    assert ([str(offer) for offer in found.accepted], found.access, found.approvals) == (
+        ["IPPolicy/office.description"],
+        (),
+        (),
+    )

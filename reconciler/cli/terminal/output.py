@@ -15,7 +15,14 @@ import click
 
 from reconciler.cli.terminal import exit_codes
 from reconciler.model.problem import Problem, Rejected, Severity, merge_repeated, select_problems
-from reconciler.operations.errors import ChangedWaves, NothingSelected, NotReviewed, OperationError, UnusableSetting
+from reconciler.operations.errors import (
+    ApprovalRequired,
+    ChangedWaves,
+    NothingSelected,
+    NotReviewed,
+    OperationError,
+    UnusableSetting,
+)
 from reconciler.rendering import terminal_text
 from reconciler.rendering.text_tools import count
 
@@ -182,6 +189,8 @@ def print_error(error: Exception) -> int:
                 print_note(error.remedy)
             if isinstance(error, (ChangedWaves, NotReviewed)):
                 return exit_codes.STALE
+            if isinstance(error, ApprovalRequired):
+                return exit_codes.BLOCKED
             return exit_codes.USAGE if isinstance(error, (NothingSelected, UnusableSetting)) else exit_codes.ERROR
         case click.UsageError():
             print_note(f"error: {_usage_text(error)}")

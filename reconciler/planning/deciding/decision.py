@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields
@@ -81,3 +82,21 @@ class Decision(Struct, frozen=True):
     def protect(self) -> bool:
         """Whether the manifest sets `lifecycle: {protect: true}`."""
         return self.declaration is not None and self.declaration.lifecycle.protect
+
+
+def reverse_accepted(decision: Decision, remaining: Decision | None) -> Decision | None:
+    """The update of the declared values to those live ones that edited manifests accept; None if they accept none.
+
+    remaining   the decision of the edited manifests: what it lists still differs
+    """
+    left = {change.path for difference in remaining.differences for change in difference.changes} if remaining else ()
+    accepted = []
+    for difference in decision.differences:
+        changes = tuple(
+            replace(change, old=change.new, new=change.old) for change in difference.changes if change.path not in left
+        )
+        if changes:
+            accepted.append(replace(difference, changes=changes))
+    if not accepted:
+        return None
+    return replace(decision, action=Action.UPDATE, have=decision.want, want=decision.have, differences=tuple(accepted))

@@ -11,7 +11,7 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from reconciler.model.change import Action
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Approval, Plan
 from reconciler.rendering import terminal_text
 from reconciler.rendering.plan import access_drift, phrases
 from reconciler.rendering.plan.excerpts import excerpts
@@ -67,6 +67,13 @@ def render_text(
     """The whole text. `budget`: requests per minute, 0 for none. `resources`: how many are declared."""
     page = _Page(build_outline(plan), max(width, NARROWEST), color, budget, resources, flavour)
     sections = [list(section) for section in page.sections()]
+    return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
+
+
+def render_acceptance(plan: Plan, *, width: int = 80, color: bool = False) -> str:
+    """The entry points and resources that accepted values open, and the approvals that they need."""
+    page = _Page(build_outline(plan), max(width, NARROWEST), color, 0, None, Flavour.PLAN)
+    sections = [list(section) for section in (page.access(), page.risks_of_approvals(plan.approvals), page.approvals())]
     return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
 
 
@@ -167,6 +174,12 @@ class _Page:
             sign = "  !" if row.verdict.risk is not None else ""
             yield from self.access_row(row, phrases.describe_access(row), phrases.explain_access(row), 4, sign)
         yield from self.count_omitted_access()
+
+    def risks_of_approvals(self, approvals: Iterable[Approval]) -> Iterator[str]:
+        """The resources whose risk needs approval, for plans without their changes."""
+        for approval in approvals:
+            for item in () if approval.is_of_access else approval.items:
+                yield from self.block(terminal_text.sanitize(f"{item.subject} {approval.why}"), 4, Paint.ALARM, "  !")
 
     def list_access_drift(self) -> Iterator[str]:
         """The entry points that the platform's changes open or close."""
