@@ -7,10 +7,11 @@ line and column within the expression.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -84,16 +85,37 @@ class EvaluationFailed(Exception):
     """An expression that cannot be evaluated for the given values. The text is the reason."""
 
 
-class Language:
-    """Expressions over variables of these names. Variables have any type, those in `instants` are timestamps."""
+Call = Callable[[str, Mapping[str, Any]], list[Any]]
+"""Answers a call of a function: takes its name and its argument. Raises EvaluationFailed."""
+FindBound = Callable[[str], cel_cost.Bound]
+"""The bound of all that a function returns, by its name."""
 
-    def __init__(self, *names: str, instants: Collection[str] = ()) -> None:
+
+def _refuse_call(name: str, argument: Mapping[str, Any]) -> list[Any]:
+    raise EvaluationFailed(f"{name} cannot be called here")
+
+
+_call: Final[ContextVar[Call]] = ContextVar("_call", default=_refuse_call)
+
+
+class Language:
+    """Expressions over variables of these names. Variables have any type, those in `instants` are timestamps.
+
+    functions  names of functions that take a map and return a list of values; `bind` says what they return
+    """
+
+    def __init__(self, *names: str, instants: Collection[str] = (), functions: Collection[str] = ()) -> None:
         self.names = frozenset({*names, *instants})
         self._instants = frozenset(instants)
+        self._functions = frozenset(functions)
+
+    @property
+    def _environment(self) -> Any:
+        return _env(self.names, self._instants, self._functions)
 
     def expression(self, text: str, answers: str = "BOOL") -> Expression:
         """Compiles an expression that evaluates to the type `answers` (empty: any type). Raises InvalidExpression."""
-        program = _compile(text, _env(self.names, self._instants))
+        program = _compile(text, self._environment)
         result_type = program.return_type().name()
         if answers and result_type not in (answers, "DYN"):
             raise InvalidExpression(
@@ -102,18 +124,27 @@ class Language:
         written = program.serialize()
         if cel_cost.estimate(written, {}) > cel_cost.MAX_COST:
             raise InvalidExpression(SyntaxProblem(_TOO_MUCH))
-        uses = {unknown.name for unknown in _unknown_names(text, frozenset()) if not unknown.is_function} & self.names
-        return Expression(
-            text, program, answers, frozenset(uses), written, cel_cost.max_input_size(written, self.names)
-        )
+        unknown = list(_unknown_names(text, frozenset()))
+        uses = frozenset(name.name for name in unknown if not name.is_function) & self.names
+        calls = frozenset(name.name for name in unknown if name.is_function) & self._functions
+        inputs = (*uses, *map(cel_cost.result_of, calls))
+        return Expression(text, program, answers, uses, written, cel_cost.max_input_size(written, inputs), calls)
 
-    def bind(self, values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Bindings:
+    def bind(
+        self,
+        values: Mapping[str, Any],
+        around: Mapping[str, Any] | None = None,
+        call: Call = _refuse_call,
+        bound: FindBound = lambda name: cel_cost.Bound(),
+    ) -> Bindings:
         """Binds plain JSON and timestamps to the variables, for any number of expressions.
 
-        `around`: values that `to_cel_values` converted before, shared by many bindings.
+        around  values that `to_cel_values` converted before, shared by many bindings
+        call    answers the calls of functions, with values that `to_cel_values` converted
+        bound   the bound of what a function returns
         """
         variables = {**(around or {}), **to_cel_values(values)}
-        return Bindings(_env(self.names, self._instants).Activation(variables), variables)
+        return Bindings(self._environment.Activation(variables), variables, call, bound)
 
 
 @dataclass(frozen=True)
@@ -122,16 +153,23 @@ class Bindings:
 
     activation: Any = field(repr=False)
     values: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    call: Call = field(repr=False, default=_refuse_call)
+    bound: FindBound = field(repr=False, default=lambda name: cel_cost.Bound())
 
-    @cached_property
-    def size(self) -> float:
-        """Size of all values: characters and items."""
-        return sum(cel_cost.measure(value).whole for value in self.values.values())
+    def inputs(self, variables: Collection[str], functions: Collection[str]) -> dict[str, Any]:
+        """The values of variables, and the bounds of what functions return."""
+        results = {cel_cost.result_of(name): self.bound(name) for name in functions}
+        return {name: self.values.get(name) for name in variables} | results
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A compiled expression. `uses`: the variables in it; `room`: the size of values that needs no cost estimate."""
+    """A compiled expression.
+
+    uses   the variables in it
+    room   the size of values that needs no cost estimate
+    calls  the functions of the language in it, besides those of CEL
+    """
 
     text: str
     program: Any = field(repr=False)
@@ -139,15 +177,24 @@ class Expression:
     uses: frozenset[str]
     written: bytes = field(repr=False, default=b"")
     room: float = 0
+    calls: frozenset[str] = frozenset()
+
+    def has_word(self, word: str) -> bool:
+        """Whether a field or a text in the expression has this name, or contains it."""
+        return word.encode() in self.written
 
     def ask(self, bindings: Bindings) -> Json:
         """The answer; Failed if there is none, or one of another type, or if it could take too much to find."""
-        if bindings.size > self.room and cel_cost.estimate(self.written, bindings.values) > cel_cost.MAX_COST:
+        inputs = bindings.inputs(self.uses, self.calls)
+        if _measure_all(inputs) > self.room and cel_cost.estimate(self.written, inputs) > cel_cost.MAX_COST:
             raise EvaluationFailed(f"it {_TOO_MUCH}")
+        token = _call.set(bindings.call)
         try:
             answer = self.program.eval(bindings.activation)
         except RuntimeError as error:
             raise EvaluationFailed(_reason(str(error))) from None
+        finally:
+            _call.reset(token)
         result_type = answer.type().name()
         if result_type == "ERROR":
             raise EvaluationFailed(_reason(str(answer.plain_value())))
@@ -156,6 +203,10 @@ class Expression:
                 f"it evaluates to {describe_type(result_type)}, not to {describe_type(self.answers)}"
             )
         return answer.plain_value()
+
+
+def _measure_all(values: Mapping[str, Any]) -> float:
+    return sum(cel_cost.measure(value).whole for value in values.values())
 
 
 @lru_cache(maxsize=4096)
@@ -237,13 +288,26 @@ def _unknown_name(name: str, line: int, column: int, text: str) -> Iterator[Unkn
 
 
 @lru_cache(maxsize=64)
-def _env(names: frozenset[str], instants: frozenset[str] = frozenset()) -> Any:
+def _env(names: frozenset[str], instants: frozenset[str] = frozenset(), functions: frozenset[str] = frozenset()) -> Any:
     from cel_expr_python import cel
     from cel_expr_python.ext import ext_optional, ext_strings
 
     types = {name: cel.Type.TIMESTAMP if name in instants else cel.Type.DYN for name in sorted(names)}
     extensions = [ext_strings.ExtStrings(), ext_optional.ExtOptional()]
-    return cel.NewEnv(variables=types, extensions=extensions)
+    declared = [_declare_function(name) for name in sorted(functions)]
+    return cel.NewEnv(variables=types, extensions=extensions, functions=declared)
+
+
+def _declare_function(name: str) -> Any:
+    """A function from a map to a list, which the bindings of an evaluation answer."""
+    from cel_expr_python import cel
+
+    parameter, result = cel.Type("map<string, dyn>"), cel.Type("list<dyn>")
+    return cel.FunctionDecl(name, [cel.Overload(f"{name}_map", result, [parameter], False, partial(_answer, name))])
+
+
+def _answer(name: str, argument: Any) -> list[Any]:
+    return _call.get()(name, argument)
 
 
 def _compile(text: str, env: Any, *, checked: bool = True) -> Any:

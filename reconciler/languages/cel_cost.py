@@ -7,7 +7,7 @@ longest list, its total size), and each operation costs what it would create and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
@@ -34,13 +34,17 @@ _TEXTS: Final = (6, 7)
 class Bound:
     """Upper bound of a value: characters of one text, items of one list, and the size of everything in it.
 
-    `value` is the value itself if it is known.
+    `value` is the value itself if it is known, or the bounds of a map's members. `item` bounds each item of a list.
     """
 
     text: float = 0
     items: float = 0
     whole: float = 1
     value: Any = None
+    item: Bound | None = None
+
+
+_NOTHING: Final = Bound(0, 0, 0)
 
 
 def max_input_size(program: bytes, names: Iterable[str]) -> float:
@@ -65,21 +69,64 @@ def estimate(program: bytes, values: Mapping[str, Any]) -> float:
 
 def measure(value: Any) -> Bound:
     """The bound of a plain value, which must not be modified later: results for large values are cached."""
-    match value:
-        case str() | bytes():
-            return Bound(len(value), 0, 1 + len(value), value)
-        case Mapping() | list() | tuple():
-            if (known := _MEASURED.get(id(value))) is not None and known.value is value:
-                return known
-            inside = chain.from_iterable(value.items()) if isinstance(value, Mapping) else value
-            parts = [measure(item) for item in inside]
-            bound = Bound(_most(parts, "text"), max(len(value), _most(parts, "items")), 1 + _sum(parts), value)
-            if len(value) > _LARGE:
-                if len(_MEASURED) >= _LARGE:
-                    _MEASURED.clear()
-                _MEASURED[id(value)] = bound
-            return bound
-    return Bound(0, 0, 1, value)
+    return value if isinstance(value, Bound) else Bound(*_measure_parts(value), value)
+
+
+_Sizes = tuple[float, float, float]
+
+
+def _measure_parts(value: Any) -> _Sizes:
+    """The longest text, the longest list and the size of everything in a value. Runs for all that policies read."""
+    if isinstance(value, (str, bytes)):
+        return len(value), 0, 1 + len(value)
+    if isinstance(value, Bound):
+        return value.text, value.items, value.whole
+    if value is None or not isinstance(value, (dict, list, tuple, Mapping)):
+        return 0, 0, 1
+    if (known := _MEASURED.get(id(value))) is not None and known.value is value:
+        return known.text, known.items, known.whole
+    text, items, whole = 0.0, float(len(value)), 1.0
+    for item in value if isinstance(value, (list, tuple)) else chain.from_iterable(value.items()):
+        longest, most, size = (len(item), 0, 1 + len(item)) if type(item) is str else _measure_parts(item)
+        whole += size
+        if longest > text:
+            text = longest
+        if most > items:
+            items = most
+    whole = min(whole, _CEILING)
+    if len(value) > _LARGE:
+        if len(_MEASURED) >= _LARGE:
+            _MEASURED.clear()
+        _MEASURED[id(value)] = Bound(text, items, whole, value)
+    return text, items, whole
+
+
+def bound_each(values: Iterable[Any]) -> Bound:
+    """The bound of any one of several values. If all are maps, it has the bound of each member."""
+    parts: list[_Sizes] = []
+    members: dict[str, list[_Sizes]] = {}
+    are_maps = True
+    for value in values:
+        parts.append(_measure_parts(value))
+        are_maps = are_maps and isinstance(value, Mapping)
+        for name, member in value.items() if are_maps else ():
+            members.setdefault(name, []).append(_measure_parts(member))
+    known = {name: _join(bounds) for name, bounds in members.items()} if are_maps else {}
+    return replace(_join(parts), value=known or None)
+
+
+def _join(parts: Sequence[_Sizes]) -> Bound:
+    return Bound(*map(max, zip(*parts, strict=True))) if parts else _NOTHING
+
+
+def bound_list(most: float, item: Bound) -> Bound:
+    """The bound of a list of at most so many items."""
+    return Bound(item.text, max(most, item.items), min(1 + most * item.whole, _CEILING), None, item)
+
+
+def result_of(function: str) -> str:
+    """The name under which an estimate finds the bound of what a function returns."""
+    return f"{function}()"
 
 
 class _Map(Bound):
@@ -99,6 +146,7 @@ def _measure_lazily(value: Any) -> Bound:
 
 _LARGE: Final = 64
 _MEASURED: Final[dict[int, Bound]] = {}
+_ITEMS: Final[dict[int, tuple[Any, Bound]]] = {}
 
 
 def _most(parts: Sequence[Bound], what: str) -> float:
@@ -148,7 +196,8 @@ class _Counter:
             operands = [part for entry in operands for field, part in _fields(entry) if field in (3, 4)]
         parts = [self.measure_expression(part, times) for part in operands]
         self._spend(len(parts), times)
-        return Bound(_most(parts, "text"), max(len(parts), _most(parts, "items")), 1 + _sum(parts))
+        most = max(len(parts), _most(parts, "items"))
+        return Bound(_most(parts, "text"), most, 1 + _sum(parts), None, _either([_NOTHING, *parts]))
 
     def _fold(self, content: bytes, times: float) -> Bound:
         """A macro such as `all`, `exists` or `map`. Its steps add to the accumulated value and never read it."""
@@ -166,6 +215,8 @@ class _Counter:
             max(start.text, step.text),
             start.items + rounds * max(0, step.items - start.items),
             min(start.whole + rounds * max(0, step.whole - start.whole), _CEILING),
+            None,
+            _either([start, step]).item,
         )
         self._variables[_text(content, 3)] = accumulated
         answer = self.measure_expression(parts.get(7, b""), times)
@@ -178,6 +229,8 @@ class _Counter:
     def _call(self, name: str, operands: Sequence[bytes], times: float) -> Bound:
         bounds = [self.measure_expression(operand, times) for operand in operands]
         texts = [bound.text for bound in bounds]
+        if (result := self._values.get(result_of(name))) is not None:
+            return measure(result)
         match name:
             case "_==_" | "_!=_":
                 self._spend(min((bound.whole for bound in bounds), default=0), times)
@@ -199,9 +252,11 @@ class _Counter:
             case "strings.quote":
                 length = 8 * sum(texts) + 2
             case "_+_":
+                are_lists = any(bound.item is not None for bound in bounds)
+                length = max(texts, default=0) if are_lists else sum(texts)
                 items = sum(bound.items for bound in bounds)
-                self._spend(sum(texts) + items, times)
-                return Bound(min(sum(texts), _CEILING), min(items, _CEILING), _sum(bounds))
+                self._spend(items if are_lists else length + items, times)
+                return Bound(min(length, _CEILING), min(items, _CEILING), _sum(bounds), None, _either(bounds).item)
             case _ if name in _FREE:
                 return Bound()
             case _:
@@ -222,13 +277,27 @@ def _part(whole: Bound, key: Any) -> Bound:
 
 def _item(whole: Bound) -> Bound:
     value = whole.value
-    if isinstance(value, (list, tuple, Mapping)):
-        return _either([measure(item) for item in value])
-    return Bound(whole.text, whole.items, whole.whole)
+    if whole.item is not None:
+        return whole.item
+    if not isinstance(value, (list, tuple, Mapping)):
+        return Bound(whole.text, whole.items, whole.whole)
+    known, item = _ITEMS.get(id(value), (None, Bound()))
+    if known is value:
+        return item
+    item = bound_each(value)
+    if len(value) > _LARGE:
+        if len(_ITEMS) >= _LARGE:
+            _ITEMS.clear()
+        _ITEMS[id(value)] = value, item
+    return item
 
 
 def _either(several: Sequence[Bound]) -> Bound:
-    return Bound(_most(several, "text"), _most(several, "items"), _most(several, "whole"))
+    items = [bound.item for bound in several if bound.item is not None]
+    item = _either(items) if items and len(items) == len(several) else None
+    values = {id(bound.value): bound.value for bound in several if bound.whole}
+    value = values.popitem()[1] if len(values) == 1 else None
+    return Bound(_most(several, "text"), _most(several, "items"), _most(several, "whole"), value, item)
 
 
 def _grows(program: bytes) -> bool:

@@ -169,9 +169,11 @@ class OpenProject:
         """The account of a snapshot as it is, and as the plan leaves it, for questions about access."""
         return planner.find_accounts(self.manifest, snapshot, kinds.list_planned(), self.options)
 
-    def with_policy_findings(self, plan: Plan) -> Plan:
-        """The plan with the findings of the project's policies."""
-        return policy_checks.with_policy_findings(plan, self.load_rules(), self.options.now, self.manifest)
+    def with_policy_findings(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        """The plan for a snapshot with the findings of the project's policies."""
+        return policy_checks.with_policy_findings(
+            plan, self.load_rules(), self.options.now, self.manifest, lambda: self.find_accounts(snapshot)[1]
+        )
 
     def with_access_tests(self, plan: Plan, snapshot: Snapshot) -> Plan:
         """The plan of a snapshot with the results of the project's access tests."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from reconciler.model.problem import Problem
 from reconciler.model.value import digest
 
 if TYPE_CHECKING:
+    from reconciler.access.account import Account
+    from reconciler.model.access_entry import AccessEntry
     from reconciler.model.manifest import Manifest
     from reconciler.model.plan import Plan
     from reconciler.planning.policies.rule import Rule
@@ -44,11 +46,14 @@ def check_manifest(found: Rules, manifest: Manifest, now: float) -> tuple[Proble
     return policies.check_manifest(found, manifest, kinds.list_planned(), now)
 
 
-def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifest | None) -> Plan:
+def with_policy_findings(
+    plan: Plan, found: Rules, now: float, manifest: Manifest | None, find_account: Callable[[], Account]
+) -> Plan:
     """The plan with the current findings of the policies.
 
-    manifest  that of the plan. None if it is not available: then findings about resources are kept if their policy is
-              unchanged, and a changed policy about resources is a problem of its own
+    manifest      that of the plan. None if it is not available: then findings about resources are kept if their policy
+                  is unchanged, and a changed policy about resources is a problem of its own
+    find_account  the account as the plan leaves it; called if there is a manifest and a policy about access
     """
     if not found:
         return plan
@@ -56,17 +61,24 @@ def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifes
     from reconciler.planning.policies import evaluate as policies
 
     digests = {rule.name: _digest(rule, now) for rule in found}
-    of_resources = [rule for rule in found if rule.is_about_resources or "resource" in rule.uses]
+    of_resources = [rule for rule in found if rule.is_about_resources or rule.needs_manifest]
     unavailable = of_resources if manifest is None else []
     again = digests.keys() - {rule.name for rule in unavailable}
     kept = (problem for problem in plan.problems if problem.rule not in again)
-    findings = policies.check_plan(found, plan, kinds.list_planned(), now, manifest)
+    list_access = (lambda: _list_access(find_account)) if manifest is not None else None
+    findings = policies.check_plan(found, plan, kinds.list_planned(), now, manifest, list_access)
     unasked = [
         _not_evaluated(rule, about)
         for rule in unavailable
         if plan.judged.get(rule.name) != digests[rule.name] and (about := _find_concerned(rule, plan))
     ]
     return replace(plan, problems=(*kept, *findings, *unasked), judged={**plan.judged, **digests})
+
+
+def _list_access(find_account: Callable[[], Account]) -> Sequence[AccessEntry]:
+    from reconciler.access.inventory import list_entries
+
+    return tuple(list_entries(find_account()))
 
 
 def _digest(rule: Rule, now: float) -> str:

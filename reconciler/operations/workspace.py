@@ -111,8 +111,8 @@ class Workspace(OpenProject):
         chosen = self.select(selection, allow=allow, adopt=adopt).judge_by(base)
         snapshot = await chosen.take_snapshot(on_event=on_event)
         check_selection(chosen.options, chosen.manifest, snapshot, on_event)
-        judged = chosen.with_access_tests(chosen.with_policy_findings(chosen.plan_for(snapshot)), snapshot)
-        plan = replace(judged, created=chosen.runtime.now())
+        findings = chosen.with_policy_findings(chosen.plan_for(snapshot), snapshot)
+        plan = replace(chosen.with_access_tests(findings, snapshot), created=chosen.runtime.now())
         return PlanResult(attribute_changes(chosen, plan, snapshot), snapshot, chosen)
 
     async def apply(

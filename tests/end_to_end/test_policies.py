@@ -186,7 +186,7 @@ def test_a_policy_about_kinds_outside_the_plan_is_not_evaluated(reviewed: Projec
 
 
 def test_the_number_of_declared_resources_is_recorded_in_a_plan_file(reviewed: Project) -> None:
-    reviewed.write("policies/few.yaml", "policy: few\ncheck: plan.resources < 1\nmessage: too much\n")
+    reviewed.write("policies/few.yaml", "policy: few\ncheck: plan.resources.size() < 1\nmessage: too much\n")
     write_invalid_manifest(reviewed)
     assert reviewed("apply", "plan.json", "-y", "-q").code == 4
 

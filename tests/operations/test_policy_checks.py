@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reconciler.access.account import Account
 from reconciler.model.change import Action, Change, Reason
+from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
-from reconciler.operations.policy_checks import Rules, check_manifest, load_rules, with_policy_findings
+from reconciler.operations import policy_checks
+from reconciler.operations.policy_checks import Rules, check_manifest, load_rules
 from reconciler.project.settings.config import load_config
 from tests.harness.builders import at, declare, manifest
 
@@ -34,6 +37,10 @@ def rules(root: Path, *documents: dict[str, Any]) -> Rules:
 
 def plan_of(*changes: tuple[str, Action], **more: Any) -> Plan:
     return Plan("laws", changes=tuple(Change(at(where), action, Reason.FIELDS) for where, action in changes), **more)
+
+
+def with_policy_findings(plan: Plan, found: Rules, now: float, declared: Manifest | None) -> Plan:
+    return policy_checks.with_policy_findings(plan, found, now, declared, lambda: Account(()))
 
 
 A, B = "IPPolicy/a", "IPPolicy/b"

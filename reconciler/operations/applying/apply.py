@@ -186,9 +186,11 @@ class _Run(Struct):
                 reason = f"{remaining.reason}; {remaining.remedy}"
                 return ApplyResult(Status.STALE, plan, reasons=(*remaining.lines, reason))
             self._report_changes(remaining)
-        plan = policy_checks.with_policy_findings(plan, self.rules, self.project.options.now, self._manifest)
-        find_accounts = None if self._is_foreign else functools.partial(self._find_accounts, plan, snapshot)
-        plan = access_checks.with_results(plan, self.tests, find_accounts)
+        find_accounts = functools.cache(functools.partial(self._find_accounts, plan, snapshot))
+        plan = policy_checks.with_policy_findings(
+            plan, self.rules, self.project.options.now, self._manifest, lambda: find_accounts()[1]
+        )
+        plan = access_checks.with_results(plan, self.tests, None if self._is_foreign else find_accounts)
         self.on_event(Planned(plan))
         if (refused := await self._refuse(plan, approve)) is not None:
             return refused

@@ -128,7 +128,7 @@ def plan_offline(project: OpenProject, taken: SnapshotFile, base: str | None = N
     plan = project.plan_for(taken.snapshot)
     problems = (warning, *plan.problems)
     plan = replace(plan, problems=problems, snapshot_time=taken.at, created=project.runtime.now())
-    judged = project.with_access_tests(project.with_policy_findings(plan), taken.snapshot)
+    judged = project.with_access_tests(project.with_policy_findings(plan, taken.snapshot), taken.snapshot)
     return attribute_changes(project, judged, taken.snapshot)
 
 

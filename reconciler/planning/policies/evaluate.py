@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
+from msgspec import field as stored
+from msgspec.structs import asdict, replace
 
 from reconciler.kinds.rules import canonical
 from reconciler.kinds.rules import traffic_policy as traffic
 from reconciler.languages.cel import Bindings, EvaluationFailed, to_cel_values
+from reconciler.model.access import PathOf, WayIn
+from reconciler.model.access_entry import AccessEntry
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.fields.field import Field, Shape
@@ -27,6 +31,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Hidden, Json, Ref, Secret, Template, Value
 from reconciler.planning.deciding.options import PlanOptions
+from reconciler.planning.policies.relations import Relations
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 
 _MAX_BREACHES = 50  # violations of one rule that are listed
@@ -39,25 +44,42 @@ def check_manifest(rules: Sequence[Rule], manifest: Manifest, kinds: Sequence[Ki
 
 
 def check_plan(
-    rules: Sequence[Rule], plan: Plan, kinds: Sequence[Kind], now: float, manifest: Manifest | None = None
+    rules: Sequence[Rule],
+    plan: Plan,
+    kinds: Sequence[Kind],
+    now: float,
+    manifest: Manifest | None = None,
+    list_access: Callable[[], Sequence[AccessEntry]] | None = None,
 ) -> tuple[Problem, ...]:
     """The violations by a plan and by the resources that it selects, errors first.
 
-    now        seconds since 1970, for exemptions and expressions
-    manifest   the manifest that was planned; without it, rules about resources are not evaluated
+    now          seconds since 1970, for exemptions and expressions
+    manifest     the manifest that was planned; without it, rules about resources are not evaluated
+    list_access  the entry points of the account as the plan leaves it, called if a rule needs them; without it, rules
+                 about access are not evaluated
     """
     whole = manifest if manifest is not None else Manifest(plan.stack, {})
-    asked = [rule for rule in rules if manifest is not None or "resource" not in rule.uses]
-    return _Evaluation(whole, {kind.name: kind for kind in kinds}, now, plan).evaluate(asked)
+    asked = [rule for rule in rules if manifest is not None or not rule.needs_manifest]
+    asked = [rule for rule in asked if list_access is not None or not rule.reads_access]
+    entries = tuple(list_access()) if list_access is not None and any(rule.reads_access for rule in asked) else ()
+    return _Evaluation(whole, {kind.name: kind for kind in kinds}, now, plan, entries).evaluate(asked)
 
 
 class _Subject(Struct, frozen=True):
-    """What a rule is evaluated for: a resource, a change of one, or, with an empty name, the plan."""
+    """What a rule is evaluated for: a resource, a change, an entry point, or, with an empty name, the plan.
+
+    name    the address of the resource
+    values  what the variables are bound to, besides those that all subjects share
+    entry   the entry point, as people call it
+    bound   the bindings so far, by whether they have the resources of the plan, and the entry points
+    """
 
     name: str
-    bindings: Bindings
+    values: Mapping[str, Any]
     declaration: Declaration | None = None
     position: Position | None = None
+    entry: str = ""
+    bound: dict[tuple[bool, bool], Bindings] = stored(default_factory=dict)
 
 
 class _Evaluation(Struct, frozen=True, dict=True):
@@ -67,6 +89,7 @@ class _Evaluation(Struct, frozen=True, dict=True):
     kinds: Mapping[str, Kind]
     now: float
     plan: Plan | None = None
+    entries: tuple[AccessEntry, ...] = ()
 
     def evaluate(self, rules: Sequence[Rule]) -> tuple[Problem, ...]:
         """The violations of the rules. Evaluates one subject after the other, since their values take much memory."""
@@ -81,14 +104,33 @@ class _Evaluation(Struct, frozen=True, dict=True):
 
     def _answer(self, rule: Rule, subject: _Subject) -> Problem | None:
         try:
-            if rule.check.ask(subject.bindings):
+            bindings = self._bind(rule, subject)
+            if rule.check.ask(bindings):
                 return None
         except EvaluationFailed as why:
             return _report_unanswered(rule, subject, str(why))
-        exemption = rule.exemption(subject.name)
+        exemption = rule.exemption(*filter(None, (subject.name, subject.entry)))
         if exemption is not None and exemption.until >= self._today.date():
             return None
-        return _report_breach(rule, subject, exemption)
+        return _report_breach(rule, subject, bindings, exemption)
+
+    def _bind(self, rule: Rule, subject: _Subject) -> Bindings:
+        """The variables that a rule sees. Only what it reads is there, since each evaluation converts it."""
+        relations, plan = self._relations, self.plan if rule.lists_resources else None
+        relations.rule = rule.name
+        if plan is not None:
+            relations.charge(relations.resources)
+        if "access" in rule.uses:
+            relations.charge(self._access)
+        reads = plan is not None, "access" in rule.uses
+        if reads not in subject.bound:
+            around = dict(self._shared_values)
+            if plan is not None:
+                around["plan"] = {**around["plan"], "resources": relations.resources}
+            if "access" in rule.uses:
+                around["access"] = self._access
+            subject.bound[reads] = LANGUAGE.bind(subject.values, around, relations.call, relations.bound)
+        return subject.bound[reads]
 
     def _find_questions(self, rules: Sequence[Rule]) -> Iterator[tuple[Rule, _Subject]]:
         of_changes = [rule for rule in rules if rule.is_about_changes]
@@ -98,14 +140,30 @@ class _Evaluation(Struct, frozen=True, dict=True):
         of_resources = [rule for rule in rules if rule.is_about_resources]
         for address in self._find_declared():
             yield from self._ask_about(address, self._changes.get(address), of_resources)
-        rest = [rule for rule in rules if not rule.is_about_changes and not rule.is_about_resources]
-        yield from ((rule, _Subject("", LANGUAGE.bind({}, self._shared_values))) for rule in rest)
+        of_entries = [rule for rule in rules if rule.is_about_entries]
+        for entry in self.entries if of_entries else ():
+            yield from self._ask_about_entry(entry, of_entries)
+        rest = [rule for rule in rules if not (rule.is_about_changes or rule.is_about_resources or rule in of_entries)]
+        yield from ((rule, _Subject("", {})) for rule in rest)
 
     def _ask_about(self, address: Address, change: Change | None, rules: list[Rule]) -> Iterator[tuple[Rule, _Subject]]:
         covering = [rule for rule in rules if rule.covers(address)]
         if covering:
             subject = self._build_subject(address, change)
             yield from ((rule, subject) for rule in covering)
+
+    def _ask_about_entry(self, entry: AccessEntry, rules: list[Rule]) -> Iterator[tuple[Rule, _Subject]]:
+        """The questions about an entry point that a selected resource decides about. Others are only in `access`."""
+        declared = [self._relations.declared[name] for name in entry.resources if name in self._relations.declared]
+        own = [address for address in declared if self._selected.selects(address)]
+        if not own or entry.stack:
+            return
+        serving = (address for address in own if isinstance(self.kinds[address.kind].access, WayIn | PathOf))
+        address = next(serving, own[0])
+        declaration = self.manifest.declarations[address]
+        values = {"entry": asdict(entry), "resource": None, "change": None}
+        subject = _Subject(str(address), values, declaration, declaration.position, entry.entry_point)
+        yield from ((rule, subject) for rule in rules if any(map(rule.covers, declared)))
 
     # --- subjects -----------------------------------------------------------------------------------------------------
 
@@ -114,22 +172,26 @@ class _Evaluation(Struct, frozen=True, dict=True):
         """The change of each address; of two, the first one, since the other deletes a replaced object."""
         return {change.address: change for change in reversed(self.plan.changes)} if self.plan else {}
 
+    @cached_property
+    def _selected(self) -> PlanOptions:
+        return PlanOptions(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else PlanOptions()
+
     def _find_declared(self) -> Iterator[Address]:
-        selected = PlanOptions(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else PlanOptions()
         for address, declaration in self.manifest.declarations.items():
-            if declaration.ensure is Ensure.PRESENT and selected.selects(address):
+            if declaration.ensure is Ensure.PRESENT and self._selected.selects(address):
                 yield address
 
     def _build_subject(self, address: Address, change: Change | None) -> _Subject:
         declaration = self.manifest.declarations.get(address)
         observed = self.plan.observed.get(address) if self.plan else None
         live = _to_json(observed.fields) if observed is not None else None
+        known = self._relations.find_described(address)
         values = {
-            "resource": self._describe_resource(address, declaration, live),
+            "resource": self._describe_resource(address, declaration, live) if known is None else known,
             "change": change and _describe_change(change, live),
         }
         position = declaration.position if declaration else change.position if change else None
-        return _Subject(str(address), LANGUAGE.bind(values, self._shared_values), declaration, position)
+        return _Subject(str(address), values, declaration, position)
 
     # --- what expressions see -------------------------------------------------------------------------------------
 
@@ -150,6 +212,19 @@ class _Evaluation(Struct, frozen=True, dict=True):
         }
 
     @cached_property
+    def _relations(self) -> Relations:
+        most = max((len(entry.resources) for entry in self.entries), default=0)
+        return Relations(self.manifest, self.kinds, self._describe_declared, most)
+
+    def _describe_declared(self, address: Address) -> dict[str, Any]:
+        resource = self._describe_resource(address, self.manifest.declarations[address], None)
+        return dict(to_cel_values({"resource": resource})["resource"])
+
+    @cached_property
+    def _access(self) -> Any:
+        return to_cel_values({"access": [asdict(_conceal(entry)) for entry in self.entries]})["access"]
+
+    @cached_property
     def _today(self) -> datetime:
         return datetime.fromtimestamp(self.now, UTC)
 
@@ -165,13 +240,18 @@ class _Evaluation(Struct, frozen=True, dict=True):
             "commit": plan.commit,
             "counts": {str(action): counts[str(action)] for action in Action},
             "calls": len(plan.calls),
-            "resources": plan.declared,
+            "resources": [],
             "changes": [
                 {"address": str(change.address), "kind": change.address.kind, "action": str(change.action)}
                 for change in plan.changes
             ],
         }
         return to_cel_values({"plan": values, "now": self._today, "change": None, "resource": None})
+
+
+def _conceal(entry: AccessEntry) -> AccessEntry:
+    """An entry point; of other stacks without their gates, since messages of policies appear in reviews."""
+    return replace(entry, admits=f"gates of stack {entry.stack}", unknown=(), resources=()) if entry.stack else entry
 
 
 def _describe_change(change: Change, live: Json) -> Json:
@@ -239,8 +319,10 @@ def _to_json(value: Value) -> Json:
 # --- problems -----------------------------------------------------------------------------------------------------
 
 
-def _report_breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> Problem:
-    message = "".join(_render_part(part, subject.bindings) for part in rule.message)
+def _report_breach(rule: Rule, subject: _Subject, bindings: Bindings, expired: Exemption | None) -> Problem:
+    message = "".join(_render_part(part, bindings) for part in rule.message)
+    if subject.entry not in message:
+        message = f"{subject.entry}: {message}"
     ended = (
         f"; its exemption at {expired.position} expired on {expired.until} ({expired.reason})"
         if expired is not None
@@ -273,7 +355,7 @@ def _render_part(part: Any, bindings: Bindings) -> str:
 
 
 def _report_unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
-    of = f" for {subject.name}" if subject.name else ""
+    of = f" for {subject.entry or subject.name}" if subject.name else ""
     return Problem(
         f"policy {rule.name} cannot be evaluated{of}: {why}",
         "correct its check; has() tests whether a field exists",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import Final
@@ -15,8 +15,10 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action
 from reconciler.model.problem import Position, Severity
 
-LANGUAGE: Final = Language("resource", "change", "plan", instants=("now",))
-_OF_PLANS: Final = frozenset({"change", "plan", "now"})
+LANGUAGE: Final = Language(
+    "resource", "change", "plan", "access", "entry", instants=("now",), functions=("refs", "referrers")
+)
+_OF_PLANS: Final = frozenset({"change", "plan", "access", "entry", "now"})
 
 
 class Exemption(Struct, frozen=True):
@@ -55,8 +57,12 @@ class Rule(Struct, frozen=True):
     @property
     def uses(self) -> frozenset[str]:
         """The variables that its check and message use."""
-        in_message = (part.uses for part in self.message if isinstance(part, Expression))
-        return self.check.uses.union(*in_message)
+        return frozenset().union(*(expression.uses for expression in self._expressions))
+
+    @property
+    def _expressions(self) -> Iterator[Expression]:
+        yield self.check
+        yield from (part for part in self.message if isinstance(part, Expression))
 
     @property
     def is_about_changes(self) -> bool:
@@ -64,9 +70,35 @@ class Rule(Struct, frozen=True):
         return bool(self.actions) or "change" in self.uses
 
     @property
+    def is_about_entries(self) -> bool:
+        """Whether it is evaluated once for each entry point."""
+        return not self.is_about_changes and "entry" in self.uses
+
+    @property
     def is_about_resources(self) -> bool:
         """Whether it is evaluated once for each declared resource."""
-        return not self.is_about_changes and bool("resource" in self.uses or self.kinds or self.addresses)
+        is_other = self.is_about_changes or self.is_about_entries
+        return not is_other and bool("resource" in self.uses or self.kinds or self.addresses)
+
+    @property
+    def reads_access(self) -> bool:
+        """Whether it needs the entry points of the account as the plan leaves it."""
+        return not self.uses.isdisjoint({"access", "entry"})
+
+    @property
+    def lists_resources(self) -> bool:
+        """Whether it may read the list of all resources."""
+        return "plan" in self.uses and any(expression.has_word("resources") for expression in self._expressions)
+
+    @property
+    def calls_functions(self) -> bool:
+        """Whether it follows references with `refs` or `referrers`."""
+        return any(expression.calls for expression in self._expressions)
+
+    @property
+    def needs_manifest(self) -> bool:
+        """Whether it cannot be evaluated over a plan alone."""
+        return "resource" in self.uses or self.calls_functions or self.reads_access or self.lists_resources
 
     @property
     def needs_plan(self) -> bool:
@@ -80,7 +112,7 @@ class Rule(Struct, frozen=True):
             not self.addresses or any(fnmatchcase(text, glob) for glob in self.addresses)
         )
 
-    def exemption(self, subject: str) -> Exemption | None:
-        """The exemption of a subject that expires last; None without one."""
-        matching = [exemption for exemption in self.exemptions if fnmatchcase(subject, exemption.addresses)]
+    def exemption(self, *names: str) -> Exemption | None:
+        """The exemption of a subject with these names that expires last; None without one."""
+        matching = [item for item in self.exemptions if any(fnmatchcase(name, item.addresses) for name in names)]
         return max(matching, key=lambda exemption: exemption.until, default=None)

@@ -18,6 +18,7 @@ from typing_extensions import Doc
 from reconciler import kinds
 from reconciler.kinds.types.fields import NonEmpty, check_with
 from reconciler.languages.cel import Expression, InvalidExpression
+from reconciler.languages.cel_types import Mistake
 from reconciler.languages.yaml import reader as yaml
 from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.languages.yaml.positions import Places
@@ -26,6 +27,7 @@ from reconciler.model.fields.field import fields_of
 from reconciler.model.fields.spec import StrictModel
 from reconciler.model.problem import Finding, Position, Problem, Rejected, Severity
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
+from reconciler.planning.policies.vocabulary import typed_language
 from reconciler.project import files
 from reconciler.project.documents import phrases, validation
 from reconciler.project.documents.references import suggest_kind
@@ -33,6 +35,7 @@ from reconciler.project.policies import offsets
 from reconciler.project.settings.config import FILE, Config
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_LANGUAGE: Final = "expressions are written in CEL (https://cel.dev)"
 _EMBEDDED: Final = re.compile(r"\$\{([^{}]*)\}")
 
 
@@ -66,7 +69,7 @@ class Scope(StrictModel):
 class ExemptionEntry(StrictModel):
     """An exemption from a policy, with its reason and last day."""
 
-    address: Annotated[NonEmpty, Doc("Address Kind/name; * and ? are wildcards.")]
+    address: Annotated[NonEmpty, Doc("Address Kind/name, or an entry point; * and ? are wildcards.")]
     reason: Annotated[NonEmpty, Doc("Reason, for reviewers.")]
     until: Annotated[Annotated[str, check_with(_check_day)], Doc("Last day of the exemption, as 2030-12-31, in UTC.")]
 
@@ -79,7 +82,8 @@ class PolicyDocument(StrictModel):
     severity: Annotated[Literal["error", "warning"], Doc("An error blocks the plan, a warning does not.")] = "error"
     scope: Scope = Scope()
     check: Annotated[
-        NonEmpty, Doc("CEL expression over resource, change, plan and now; true if the policy is satisfied.")
+        NonEmpty,
+        Doc("CEL expression over resource, change, plan, access, entry and now; true if the policy is satisfied."),
     ]
     message: Annotated[NonEmpty, Doc("Message for a violation; ${…} contains a CEL expression.")]
     remedy: Annotated[str, Doc("What to do about a violation.")] = ""
@@ -145,6 +149,7 @@ class _Reader:
         self.findings: list[Finding] = []
         self.problems: list[Problem] = []
         self.subject = ""
+        self._scope: tuple[str, ...] = ()
 
     def rule(self, written: object) -> Rule | None:
         if not isinstance(written, dict):
@@ -164,10 +169,24 @@ class _Reader:
             self.findings += validation.problems_of(error, written, fields_of(PolicyDocument))
             return None
         self.findings += _unknown_kinds(form.scope)
+        self._scope = tuple(form.scope.kinds)
         check = self._expression(("check",), form.check, 0, form.check, "BOOL")
         message = self._message(form.message)
         if check is None or message is None:
             return None
+        rule = self._rule(form, check, message)
+        if "entry" in rule.uses and (rule.is_about_changes or "resource" in rule.uses):
+            self.findings.append(
+                Finding(
+                    ("check",),
+                    "a policy about entry points has neither a resource nor a change",
+                    "use refs(entry), the resources that decide about the entry point",
+                    code="invalid-expression",
+                )
+            )
+        return rule
+
+    def _rule(self, form: PolicyDocument, check: Expression, message: tuple[str | Expression, ...]) -> Rule:
         return Rule(
             name=form.policy,
             check=check,
@@ -190,35 +209,29 @@ class _Reader:
 
     def _message(self, text: str) -> tuple[str | Expression, ...] | None:
         """Splits a message into texts and expressions; None if an expression is invalid."""
-        parts: list[str | Expression] = []
+        parts: list[str | Expression | None] = []
         end = 0
         for match in _EMBEDDED.finditer(text):
             expression = self._expression(("message",), text, match.start(1), match[1], "")
-            if expression is None:
-                return None
             parts += [text[end : match.start()], expression]
             end = match.end()
-        return tuple(part for part in (*parts, text[end:]) if part != "")
+        valid = tuple(part for part in (*parts, text[end:]) if part is not None)
+        return tuple(part for part in valid if part != "") if len(valid) > len(parts) else None
 
     def _expression(self, path: tuple[str], whole: str, begin: int, text: str, answers: str) -> Expression | None:
         """Compiles the expression at an offset of a text; adds a problem and returns None if it is invalid."""
+        expression = None
+        mistakes = typed_language(self._scope).find_mistakes(text, answers)
         try:
-            return LANGUAGE.expression(text, answers)
+            expression = LANGUAGE.expression(text, answers)
         except InvalidExpression as invalid:
             wrong = invalid.wrong
-            where = self._at(path, whole, begin + offsets.offset(text, wrong.line, wrong.column))
-            remedy = f"use {phrases.join_words(sorted(LANGUAGE.names))}" if "unknown name" in wrong.text else ""
-            subject = f"{self.subject}.{path[0]}"
-            self.problems.append(
-                Problem(
-                    f"the expression {wrong.text}",
-                    remedy or "expressions are written in CEL (https://cel.dev)",
-                    subject,
-                    where,
-                    code="invalid-expression",
-                )
-            )
-            return None
+            mistakes = mistakes or (Mistake(wrong.text, _LANGUAGE, wrong.line, wrong.column),)
+        for mistake in mistakes:
+            where = self._at(path, whole, begin + offsets.offset(text, mistake.line, mistake.column))
+            what, subject = f"the expression {mistake.text}", f"{self.subject}.{path[0]}"
+            self.problems.append(Problem(what, mistake.remedy, subject, where, code="invalid-expression"))
+        return None if mistakes else expression
 
     def _at(self, path: tuple[str], text: str, offset: int) -> Position:
         return offsets.place(self.lines, self.places[path], text, offset)
