@@ -101,7 +101,7 @@ def _measure_parts(value: Any) -> _Sizes:
     return text, items, whole
 
 
-def bound_each(values: Iterable[Any]) -> Bound:
+def limit_each(values: Iterable[Any]) -> Bound:
     """The bound of any one of several values. If all are maps, it has the bound of each member."""
     parts: list[_Sizes] = []
     members: dict[str, list[_Sizes]] = {}
@@ -119,7 +119,7 @@ def _join(parts: Sequence[_Sizes]) -> Bound:
     return Bound(*map(max, zip(*parts, strict=True))) if parts else _NOTHING
 
 
-def bound_list(most: float, item: Bound) -> Bound:
+def limit_list(most: float, item: Bound) -> Bound:
     """The bound of a list of at most so many items."""
     return Bound(item.text, max(most, item.items), min(1 + most * item.whole, _CEILING), None, item)
 
@@ -284,7 +284,7 @@ def _item(whole: Bound) -> Bound:
     known, item = _ITEMS.get(id(value), (None, Bound()))
     if known is value:
         return item
-    item = bound_each(value)
+    item = limit_each(value)
     if len(value) > _LARGE:
         if len(_ITEMS) >= _LARGE:
             _ITEMS.clear()

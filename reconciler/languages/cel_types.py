@@ -76,9 +76,9 @@ class TypedLanguage:
         if len(text) > cel.MAX_LENGTH or cel.find_syntax_error(text) is not None:
             return ()
         result, problems = cel.check_types(text, self._environment)
-        result = _WRAPPED.sub(r"\1", result).upper()
-        if not problems and answers and result not in (answers, "DYN", "ANY", "GOOGLE.PROTOBUF.ANY"):
-            what = f"evaluates to {cel.describe_type(result)}, not to {cel.describe_type(answers)}"
+        is_right = _WRAPPED.sub(r"\1", result).upper() in (answers, "DYN", "ANY", "GOOGLE.PROTOBUF.ANY")
+        if not problems and answers and not is_right:
+            what = f"evaluates to {_describe_type(result)}, not to {cel.describe_type(answers)}"
             return (Mistake(what, "compare it with a value"),)
         lines = text.split("\n")
         found = [
@@ -156,7 +156,7 @@ def _split_types(text: str) -> list[str]:
 
 def _describe_type(name: str) -> str:
     name = _WRAPPED.sub(r"\1", name)
-    if name.startswith("list("):
+    if name.lower().startswith(("list(", "list<")):
         return "a list"
     if name.startswith(f"{_PACKAGE}."):
         return _word(name.removeprefix(f"{_PACKAGE}."))

@@ -38,7 +38,7 @@ TEXTS = st.recursive(
 def test_no_result_is_larger_than_the_estimate(text: str, value: str, several: list[str]) -> None:
     values: dict[str, Any] = {"resource": {"text": value, "list": several}}
     related = [{"name": name, "list": several} for name in several]
-    bound = cel_cost.bound_list(len(related), cel_cost.bound_each(related))
+    bound = cel_cost.limit_list(len(related), cel_cost.limit_each(related))
     try:
         expression = LANGUAGE.expression(text, "STRING")
         most = cel_cost.estimate(expression.written, {**values, cel_cost.result_of("refs"): bound})
@@ -70,8 +70,8 @@ def test_a_shared_value_is_measured_at_each_place() -> None:
     ],
 )
 def test_a_large_field_that_an_expression_does_not_read_costs_nothing(text: str, several: int, most: int) -> None:
-    item = cel_cost.bound_each([{"name": f"n{number}", "spec": {"text": "x" * 10_000}} for number in range(several)])
-    bounds = {cel_cost.result_of("refs"): cel_cost.bound_list(several, item)}
+    item = cel_cost.limit_each([{"name": f"n{number}", "spec": {"text": "x" * 10_000}} for number in range(several)])
+    bounds = {cel_cost.result_of("refs"): cel_cost.limit_list(several, item)}
     assert 0 < cel_cost.estimate(LANGUAGE.expression(text, "").written, bounds) < most
 
 

@@ -111,8 +111,8 @@ def test_a_resource_refers_to_another_if_and_only_if_the_other_has_it_as_a_refer
         for name, targets in world
     ] + [declare(f"IPPolicy/{name}") for name in "abc"]
     found = make_relations(*declared)
-    pairs = {(one, other) for one in found.declared for other in list_addresses(found, "refs", one)}
-    assert pairs == {(one, other) for other in found.declared for one in list_addresses(found, "referrers", other)}
+    pairs = {(one, other) for one in found.addresses for other in list_addresses(found, "refs", one)}
+    assert pairs == {(one, other) for other in found.addresses for one in list_addresses(found, "referrers", other)}
     assert pairs == {(f"TLSEdge/{name}", f"IPPolicy/{to}") for name, targets in world for to in targets if to in "abc"}
 
 
@@ -210,7 +210,7 @@ def test_a_policy_that_reads_too_much_ends_with_a_message(monkeypatch: pytest.Mo
     assert "reads more than 256 million characters and items" in found[0].text
 
 
-def test_what_one_policy_reads_does_not_count_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_one_policy_reads_do_not_count_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relations, "_MOST", 1024 * 1024)
     good = Rule("b", LANGUAGE.expression("refs(resource).size() < 9"), ("no",), HERE)
     found = policies.check_manifest([rule(HOSTILE, kinds=("TLSEdge",)), good], manifest(*make_world(60)), KINDS, 0.0)

@@ -129,7 +129,7 @@ class _Evaluation(Struct, frozen=True, dict=True):
                 around["plan"] = {**around["plan"], "resources": relations.resources}
             if "access" in rule.uses:
                 around["access"] = self._access
-            subject.bound[reads] = LANGUAGE.bind(subject.values, around, relations.call, relations.bound)
+            subject.bound[reads] = LANGUAGE.bind(subject.values, around, relations.call, relations.find_bound)
         return subject.bound[reads]
 
     def _find_questions(self, rules: Sequence[Rule]) -> Iterator[tuple[Rule, _Subject]]:
@@ -154,8 +154,8 @@ class _Evaluation(Struct, frozen=True, dict=True):
 
     def _ask_about_entry(self, entry: AccessEntry, rules: list[Rule]) -> Iterator[tuple[Rule, _Subject]]:
         """The questions about an entry point that a selected resource decides about. Others are only in `access`."""
-        declared = [self._relations.declared[name] for name in entry.resources if name in self._relations.declared]
-        own = [address for address in declared if self._selected.selects(address)]
+        declared = [self._relations.addresses[name] for name in entry.resources if name in self._relations.addresses]
+        own = [address for address in declared if self._selection.selects(address)]
         if not own or entry.stack:
             return
         serving = (address for address in own if isinstance(self.kinds[address.kind].access, WayIn | PathOf))
@@ -173,12 +173,12 @@ class _Evaluation(Struct, frozen=True, dict=True):
         return {change.address: change for change in reversed(self.plan.changes)} if self.plan else {}
 
     @cached_property
-    def _selected(self) -> PlanOptions:
+    def _selection(self) -> PlanOptions:
         return PlanOptions(targets=self.plan.targets, excludes=self.plan.excludes) if self.plan else PlanOptions()
 
     def _find_declared(self) -> Iterator[Address]:
         for address, declaration in self.manifest.declarations.items():
-            if declaration.ensure is Ensure.PRESENT and self._selected.selects(address):
+            if declaration.ensure is Ensure.PRESENT and self._selection.selects(address):
                 yield address
 
     def _build_subject(self, address: Address, change: Change | None) -> _Subject:

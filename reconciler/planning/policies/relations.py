@@ -43,7 +43,7 @@ class Relations:
         self.rule = ""
 
     @cached_property
-    def declared(self) -> Mapping[str, Address]:
+    def addresses(self) -> Mapping[str, Address]:
         """The resources that are declared to exist."""
         declarations = self._manifest.declarations.items()
         return {str(address): address for address, item in declarations if item.ensure is Ensure.PRESENT}
@@ -51,22 +51,22 @@ class Relations:
     @cached_property
     def resources(self) -> list[dict[str, Any]]:
         """All declared resources as expressions see them."""
-        return list(map(self._value, self.declared.values()))
+        return list(map(self._value, self.addresses.values()))
 
     def find_described(self, address: Address) -> dict[str, Any] | None:
         """A resource as expressions see it, if a policy has read it before; else None."""
         return self._values.get(address)
 
-    def bound(self, name: str) -> cel_cost.Bound:
+    def find_bound(self, name: str) -> cel_cost.Bound:
         """The bound of what a function returns, whatever its argument."""
         return self._bounds[name]
 
     @cached_property
     def _bounds(self) -> Mapping[str, cel_cost.Bound]:
-        item = cel_cost.bound_each(self.resources)
+        item = cel_cost.limit_each(self.resources)
         refs, referrers = (max(map(len, of.values()), default=0) for of in (self._refs, self._referrers))
         most = {"refs": max(refs, self._most_of_entry), "referrers": referrers}
-        return {name: cel_cost.bound_list(number, item) for name, number in most.items()}
+        return {name: cel_cost.limit_list(number, item) for name, number in most.items()}
 
     def call(self, name: str, argument: Mapping[str, Any]) -> list[Any]:
         """Answers `refs` and `referrers`, of a resource or an entry point."""
@@ -92,7 +92,7 @@ class Relations:
             and isinstance(names := argument.get("resources"), list)
             and len(names) <= self._most_of_entry
         ):
-            return [self.declared[resource] for resource in names if resource in self.declared]
+            return [self.addresses[resource] for resource in names if resource in self.addresses]
         if not isinstance(text := argument.get("address"), str):
             raise EvaluationFailed(f"{name} needs a resource{' or an entry point' if name == 'refs' else ''}")
         return (self._refs if name == "refs" else self._referrers).get(text, ())
@@ -106,7 +106,7 @@ class Relations:
     @cached_property
     def _refs(self) -> Mapping[str, Sequence[Address]]:
         needs = find_dependencies(self._manifest, self._kinds, self._index_hosts())
-        declared = {*self.declared.values()}
+        declared = {*self.addresses.values()}
         return {
             str(address): sorted(declared.intersection(needed))
             for address, needed in needs.items()
@@ -118,12 +118,12 @@ class Relations:
         found: dict[str, list[Address]] = defaultdict(list)
         for name in sorted(self._refs):
             for target in self._refs[name]:
-                found[str(target)].append(self.declared[name])
+                found[str(target)].append(self.addresses[name])
         return found
 
     def _index_hosts(self) -> HostIndex[Address]:
         hosts: HostIndex[Address] = HostIndex()
-        for address in self.declared.values():
+        for address in self.addresses.values():
             name = self._kinds[address.kind].host
             if name is not None:
                 hosts.add(self._manifest.declarations[address].spec.get(name), address)

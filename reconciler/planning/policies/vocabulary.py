@@ -92,7 +92,7 @@ FUNCTIONS: Final[Mapping[str, Sequence[tuple[str, str]]]] = MappingProxyType(
 
 
 @lru_cache(maxsize=64)
-def typed_language(scope: tuple[str, ...]) -> TypedLanguage:
+def make_typed_language(scope: tuple[str, ...]) -> TypedLanguage:
     """The variables and functions of a policy for resources of these kinds; empty: of every kind."""
     messages = dict(MESSAGES)
     variables, functions = dict(VARIABLES), {name: list(overloads) for name, overloads in FUNCTIONS.items()}

@@ -27,7 +27,7 @@ from reconciler.model.fields.field import fields_of
 from reconciler.model.fields.spec import StrictModel
 from reconciler.model.problem import Finding, Position, Problem, Rejected, Severity
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
-from reconciler.planning.policies.vocabulary import typed_language
+from reconciler.planning.policies.vocabulary import make_typed_language
 from reconciler.project import files
 from reconciler.project.documents import phrases, validation
 from reconciler.project.documents.references import suggest_kind
@@ -221,7 +221,7 @@ class _Reader:
     def _expression(self, path: tuple[str], whole: str, begin: int, text: str, answers: str) -> Expression | None:
         """Compiles the expression at an offset of a text; adds a problem and returns None if it is invalid."""
         expression = None
-        mistakes = typed_language(self._scope).find_mistakes(text, answers)
+        mistakes = make_typed_language(self._scope).find_mistakes(text, answers)
         try:
             expression = LANGUAGE.expression(text, answers)
         except InvalidExpression as invalid:
