@@ -42,7 +42,8 @@ def _answer(query: dns.message.Message, zones: Mapping[dns.name.Name, Path]) -> 
     if origin is None:
         response.set_rcode(dns.rcode.REFUSED)
         return response
-    zone = dns.zone.from_text(zones[origin].read_text(encoding="utf-8"), origin, relativize=False, check_origin=False)
+    text = zones[origin].read_text(encoding="utf-8")
+    zone = dns.zone.from_text(text, origin, relativize=False, check_origin=False, allow_include=True)
     cut = next((above for above in _list_above(name, origin) if _find(zone, above, dns.rdatatype.NS)), None)
     if cut is not None:
         _refer(response, zone, cut)

@@ -75,17 +75,6 @@ def test_an_agent_opens_its_file_and_shows_its_version(sandbox: SandboxProcess, 
     assert (session["agent_version"], session["metadata"]) == ("2.3.41", "berlin")
 
 
-def test_the_tunnels_of_a_killed_agent_end_and_its_next_process_opens_its_file(
-    sandbox: SandboxProcess, agent: AgentProcess
-) -> None:
-    open_tunnel(agent, "cart")
-    agent.kill()
-    wait_for(lambda: not list_sessions(sandbox))
-    assert list_labels(sandbox) == []
-    agent.restart()
-    assert list_labels(sandbox) == [{"app": "shop"}]
-
-
 def test_an_agent_that_lost_its_connection_opens_the_same_again(sandbox: SandboxProcess, agent: AgentProcess) -> None:
     open_tunnel(agent, "cart")
     sandbox.kill()
