@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
 
 from reconciler.access.account import Account
 from reconciler.access.compare import analyze
 from reconciler.access.entering import EntryPoint
+from reconciler.access.places import Door, Region
 from reconciler.access.questions import is_public, list_unknown
 from reconciler.access.witness import TOO_LARGE
 from reconciler.model.access_entry import AccessEntry
@@ -40,3 +43,19 @@ def describe_entry(account: Account, entry: EntryPoint) -> AccessEntry:
         ", ".join(sorted(stacks)) if stacks and "" not in stacks else "",
         " and ".join(sorted(origins)) if origins and "" not in origins and "" in stacks else "",
     )
+
+
+def conceal_others(entries: Iterable[AccessEntry]) -> Iterator[AccessEntry]:
+    """The entry points; those that only objects of other stacks serve by host, and without their gates."""
+    hosts: set[str] = set()
+    for entry in entries:
+        if not entry.stack:
+            yield entry
+            continue
+        host = str(Region(Door(entry.scheme, entry.port, entry.binding), entry.host))
+        if host not in hosts:
+            hosts.add(host)
+            gates = f"gates of stack {entry.stack}"
+            yield replace(
+                entry, entry_point=host, path="", below=False, admits=gates, public=False, unknown=(), resources=()
+            )

@@ -12,7 +12,7 @@ from reconciler import kinds
 from reconciler.access.account import Account, Resource
 from reconciler.access.compare import analyze
 from reconciler.access.entering import EntryPoint
-from reconciler.access.inventory import describe_entry, list_entries
+from reconciler.access.inventory import conceal_others, describe_entry, list_entries
 from reconciler.access.networks import Networks
 from reconciler.access.questions import find_sources
 from reconciler.engine.observe import observe
@@ -20,7 +20,7 @@ from reconciler.kinds import read_only
 from reconciler.model.access import WayIn
 from reconciler.model.access_entry import AccessEntry
 from reconciler.model.manifest import Manifest
-from reconciler.model.snapshot import Listing
+from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.operations.opening.stores import open_existing_store
 from reconciler.operations.reporting import OnEvent
 from reconciler.planning.access import declare_account
@@ -76,6 +76,15 @@ def find_declared_access(manifest: Manifest) -> AccessResult:
     """The ways in that a manifest alone declares."""
     by_name = {kind.name: kind for kind in kinds.list_planned()}
     return AccessResult(declare_account(manifest, by_name), {})
+
+
+def list_page_entries(project: OpenProject, snapshot: Snapshot, *, is_planned: bool) -> tuple[AccessEntry, ...]:
+    """Every way into the account for the page of a plan: other stacks' by host only.
+
+    is_planned  as the plan leaves the account; otherwise as it is
+    """
+    live, planned = project.find_accounts(snapshot)
+    return tuple(conceal_others(list_entries(planned if is_planned else live)))
 
 
 async def find_access(project: OpenProject, *, declared: bool, on_event: OnEvent) -> AccessResult:

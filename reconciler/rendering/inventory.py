@@ -8,14 +8,13 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from reconciler.access.places import Door, Region
 from reconciler.access.tracing import Explanation, Step
 from reconciler.model.access_entry import AccessEntry
 from reconciler.rendering import terminal_text
 from reconciler.rendering.plan.markdown import code
 from reconciler.rendering.text_tools import count
 
-_GROUPS = {
+GROUPS = {
     "public": "Reachable from the internet",
     "internal": "Internal",
     "kubernetes": "In Kubernetes clusters",
@@ -30,7 +29,7 @@ def render_text(entries: Sequence[AccessEntry], width: int) -> str:
     for title, group in _group(entries):
         lines += [f"{title}:"]
         for entry in group:
-            lines += _wrap(f"{'!' if entry.public and _is_place(entry) else ' '} {_title(entry)}", 4, width)
+            lines += _wrap(f"{'!' if entry.public and is_place(entry) else ' '} {_title(entry)}", 4, width)
             lines += _wrap(f"    {entry.admits}{_list_doubts(entry)}", 6, width)
             lines += _wrap(f"    {', '.join(entry.resources)}", 6, width) if entry.resources else []
         lines.append("")
@@ -43,7 +42,7 @@ def render_markdown(entries: Sequence[AccessEntry]) -> str:
     for title, group in _group(entries):
         lines += [f"## {title}", "", "| entry point | who gets through | decided by |", "| --- | --- | --- |"]
         for entry in group:
-            public = " **public**" if entry.public and _is_place(entry) else ""
+            public = " **public**" if entry.public and is_place(entry) else ""
             who = f"{entry.admits}{_list_doubts(entry)}"
             lines.append(
                 f"| {_cell(_title(entry))}{public} | {_cell(who)} | {', '.join(map(_cell, entry.resources))} |"
@@ -60,7 +59,7 @@ def render_json(entries: Sequence[AccessEntry], incomplete: Mapping[str, str]) -
 
 def summarize(entries: Sequence[AccessEntry]) -> str:
     """`12 ways in, 3 of them public, 1 in part unknown.`"""
-    places = [entry for entry in entries if _is_place(entry)]
+    places = [entry for entry in entries if is_place(entry)]
     public = sum(entry.public for entry in places)
     unknown = sum(bool(entry.unknown) for entry in places)
     parts = [count(len(places), "way in", "ways in"), f"{public} of them public"]
@@ -100,31 +99,29 @@ def _render_step(step: Step, positions: Mapping[str, str], width: int) -> Iterat
 
 
 def _group(entries: Sequence[AccessEntry]) -> Iterator[tuple[str, list[AccessEntry]]]:
-    for binding, title in _GROUPS.items():
+    for binding, title in GROUPS.items():
         if group := [entry for entry in entries if entry.binding == binding]:
             yield title, group
 
 
-def _is_place(entry: AccessEntry) -> bool:
+def is_place(entry: AccessEntry) -> bool:
     """Whether clients connect to it: neither a part of the account, nor a credential."""
     return entry.binding not in ("account", "credential")
 
 
-def _name(entry: AccessEntry) -> str:
+def name_entry(entry: AccessEntry) -> str:
     """The entry point without its binding, which the group says."""
-    if not _is_place(entry):
-        return entry.entry_point
-    return str(Region(Door(entry.scheme, entry.port), entry.host, entry.path, entry.below))
+    return entry.entry_point.removesuffix(f" ({entry.binding})")
 
 
 def _title(entry: AccessEntry) -> str:
-    return f"{_name(entry)}{_labels(entry)}"
+    labels = ", ".join(list_labels(entry))
+    return f"{name_entry(entry)}{f' ({labels})' if labels else ''}"
 
 
-def _labels(entry: AccessEntry) -> str:
-    labels = [f"stack {entry.stack}"] if entry.stack else []
-    labels += [entry.origin] if entry.origin else []
-    return f" ({', '.join(labels)})" if labels else ""
+def list_labels(entry: AccessEntry) -> list[str]:
+    """`stack web`, `unmanaged` or `ephemeral`: whose objects alone serve an entry point that is not this stack's."""
+    return [*([f"stack {entry.stack}"] if entry.stack else []), *([entry.origin] if entry.origin else [])]
 
 
 def _list_doubts(entry: AccessEntry) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.access.account import Account
-from reconciler.access.inventory import list_entries
+from reconciler.access.inventory import conceal_others, list_entries
 from reconciler.model.access_entry import AccessEntry
 from tests.access import objects as o
 from tests.access.live import read_resources
@@ -85,3 +85,19 @@ def test_each_region_of_paths_is_one_entry_point() -> None:
         (f"{URL}/admin…", "203.0.113.0/24"),
         (f"{URL}/health…", "everyone"),
     ]
+
+
+def name_entry(host: str, path: str, stack: str = "") -> AccessEntry:
+    words = "203.0.113.0/24", True, ("not read: IPPolicy",), (f"IPPolicy/{host}",)
+    return AccessEntry(f"https://{host}{path}", "https", host, 443, path, False, "public", *words, stack)
+
+
+def test_ways_in_of_other_stacks_are_listed_by_host_without_their_gates() -> None:
+    own = name_entry("shop.example.com", "/admin")
+    others = [name_entry("web.example.com", path, "web") for path in ("/", "/admin")]
+    kept, *hosts = conceal_others([own, *others])
+    assert kept is own
+    assert [(entry.entry_point, entry.admits, entry.stack) for entry in hosts] == [
+        ("https://web.example.com", "gates of stack web", "web")
+    ]
+    assert (hosts[0].public, hosts[0].unknown, hosts[0].resources, hosts[0].path) == (False, (), (), "")

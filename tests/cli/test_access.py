@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -148,3 +149,35 @@ def test_an_incomplete_list_is_an_error_beside_what_was_read(endpoints: Project,
     assert listed.code == 1
     assert "error: the list of IPRestriction is incomplete" in listed.err
     assert "unknown: not read: IPRestriction" in listed.out
+
+
+def test_the_page_of_a_plan_lists_every_way_in_as_the_plan_leaves_it(endpoints: Project, sandbox: Sandbox) -> None:
+    endpoints.declare(serve("office"), serve("staff", SIGN_IN), *map(reserve, ("office", "staff")))
+    assert endpoints("snapshot", "--out", "snapshot.json").code == 0
+    for words in ((), ("--snapshot", "snapshot.json")):
+        assert endpoints("plan", *words, "--out", "plan.json", "--format", "html=plan.html").code == 0
+        rows = list_rows((endpoints.root / "plan.html").read_text())
+        assert rows["https://office.example.com"] == ("everyone", "lets in requests that were refused")
+        assert rows["https://shop.example.com"] == ("no way in", "is no longer a way in")
+        assert rows["https://staff.example.com"] == ("sign-in at google", "")
+    endpoints("show", "plan.json", "--format", "html=plan.html")  # a plan file has the changes, not the account
+    assert "entry-data" not in (endpoints.root / "plan.html").read_text()
+
+
+def test_the_page_of_drift_lists_every_way_in_as_it_is(endpoints: Project, sandbox: Sandbox) -> None:
+    found = next(item for item in sandbox.collection("/endpoints", "endpoints") if "office" in item["url"])
+    policy = json.dumps({"on_http_request": [{"actions": [ANSWERS]}]})
+    sandbox.patch(f"/endpoints/{found['id']}", {"traffic_policy": policy})
+    endpoints("drift", "--format", "html=drift.html")
+    rows = list_rows((endpoints.root / "drift.html").read_text())
+    assert rows["https://office.example.com"] == ("everyone", "Access was widened on the platform")
+    assert rows["https://shop.example.com"] == ("everyone", "")
+
+
+def list_rows(page: str) -> dict[str, tuple[str, str]]:
+    """By entry point of the list in a page: who gets through, and what changes."""
+    written = re.search(r'id="entry-data">(.*?)</script>', page)
+    assert written is not None
+    data = json.loads(written[1])
+    texts = data["texts"]
+    return {row[0]: (texts[row[2]], texts[row[7][1]] if len(row) > 7 else "") for row in data["rows"]}

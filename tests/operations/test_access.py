@@ -9,6 +9,7 @@ from typing import Any
 from reconciler import Status
 from reconciler.access.account import Account
 from reconciler.access.inventory import list_entries
+from reconciler.operations.access import list_page_entries
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import open_on, write_project
 
@@ -57,6 +58,9 @@ async def test_live_access_names_the_managers_of_the_ways_in(tmp_path: Path) -> 
             ("https://web.example.com", "everyone", "web", ""),
         ]
         assert found.incomplete == {}
+        listed = list_page_entries(ours, await ours.take_snapshot(), is_planned=True)
+        (web,) = (entry for entry in listed if entry.host == "web.example.com")
+        assert (web.entry_point, web.admits, web.resources) == ("https://web.example.com", "gates of stack web", ())
 
 
 async def test_the_inventory_does_not_depend_on_the_order_of_lists(sandbox: Sandbox, tmp_path: Path) -> None:

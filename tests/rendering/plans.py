@@ -7,6 +7,7 @@ from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
 from reconciler.model.access_change import AccessChange, Verdict
+from reconciler.model.access_entry import AccessEntry
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.manifest import Delivery
@@ -449,3 +450,36 @@ plans = st.builds(
     commit=texts,
     forecast=st.builds(Forecast, st.integers(0, 999), st.floats(0, 1e6)),
 )
+
+
+def list_ways_in(number: int) -> list[AccessEntry]:
+    """Entry points of that many hosts: public ones, of an office, of another stack, internal ones; and a credential."""
+    found = []
+    for place in range(number):
+        host, stack = f"shop-{place}.example.com", "web" if place % 7 == 3 else ""
+        binding = "internal" if place % 5 == 4 else "public"
+        suffix = " (internal)" if binding == "internal" else ""
+        for path in ("/…", "/admin…") if not stack else ("",):
+            is_open = path == "/…"
+            found.append(
+                AccessEntry(
+                    f"https://{host}{path}{suffix}",
+                    "https",
+                    host,
+                    443,
+                    path.removesuffix("…"),
+                    bool(path),
+                    binding,
+                    "gates of stack web" if stack else "everyone" if is_open else "203.0.113.0/24, 2001:db8:42::/48",
+                    is_open,
+                    ("not read: IPRestriction",) if place % 50 == 0 else (),
+                    () if stack else (f"HTTPSEdge/shop-{place}", f"HTTPSEdgeRoute/shop-{place}"),
+                    stack,
+                )
+            )
+    opener = "TunnelCredential/ci"
+    words = "any endpoint, address and label"
+    found.append(
+        AccessEntry(f"what {opener} may open", "bind", opener, 0, "", False, "credential", words, True, (), (opener,))
+    )
+    return found

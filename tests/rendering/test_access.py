@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.languages.yaml.reader import read
 from reconciler.model.access_change import AccessChange, Verdict
+from reconciler.model.access_entry import AccessEntry
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason, Risk
 from reconciler.model.plan import Approval, ApprovalItem, Plan
@@ -27,7 +29,7 @@ from reconciler.rendering.plan.sarif import render_sarif
 from reconciler.rendering.plan.text import render_text
 from reconciler.rendering.wire.plan_json import read_plan, write_plan
 from tests.harness.builders import at
-from tests.rendering.plans import ACCESS, REVIEWED
+from tests.rendering.plans import ACCESS, REVIEWED, list_ways_in
 
 WIDENED, UNKNOWN = ACCESS[0], ACCESS[-2]
 OWN = replace(REVIEWED, access=(WIDENED,), base=None)
@@ -229,3 +231,90 @@ def test_hostile_text_of_an_entry_point_does_not_leave_its_line() -> None:
     text = render_text(Plan("s", access=(hostile,)))
     assert "\x1b" not in text
     assert not any(line.lstrip().startswith("::error") for line in text.splitlines())
+
+
+# --- the list of entry points in a page
+
+
+def read_list(page: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows of the list, with their texts, and its groups."""
+    found = re.search(r'<script type="application/json" id="entry-data">(.*?)</script>', page)
+    assert found is not None
+    data = json.loads(found[1])
+    texts = data["texts"]
+    rows = []
+    for name, group, who, public, resources, unknown, labels, *change in data["rows"]:
+        numbers = {"resources": resources, "unknown": unknown, "labels": labels}
+        row = {key: [texts[number] for number in found] for key, found in numbers.items()}
+        verdict = texts[change[0][1]] if change else ""
+        details = [texts[number] for number in change[0][2]] if change else []
+        rows.append({**row, "name": name, "group": data["groups"][group], "who": texts[who], "public": public})
+        rows[-1] |= {"verdict": verdict, "details": details}
+    return rows, data["groups"]
+
+
+def list_rows(plan: Plan, entries: list[AccessEntry], flavour: Flavour = Flavour.PLAN) -> dict[str, dict[str, Any]]:
+    rows, _ = read_list(render_page(plan, entries=entries, flavour=flavour))
+    return {row["name"]: row for row in rows}
+
+
+def enter(name: str, admits: str, *, host: str = "pay.example.com", binding: str = "public") -> AccessEntry:
+    return AccessEntry(name, "https", host, 443, "", True, binding, admits, False, (), ("TLSEdge/payments",))
+
+
+def test_a_page_lists_every_way_in_and_marks_those_that_change() -> None:
+    rows = list_rows(OWN, [enter("https://pay.example.com", "everyone"), enter("https://b.example.com", "no one")])
+    pay, other = rows["https://pay.example.com"], rows["https://b.example.com"]
+    assert pay["verdict"] == "lets in requests that were refused"
+    assert "203.0.113.0/24 → everyone" in pay["details"]
+    assert (pay["who"], pay["resources"]) == ("everyone", ["TLSEdge/payments"])
+    assert (other["verdict"], other["details"], other["who"]) == ("", [], "no one")
+
+
+def test_a_page_also_lists_a_way_in_that_ends_and_requests_that_another_route_serves() -> None:
+    closed = replace(
+        WIDENED, entry_point="https://old.example.com (internal)", verdict=Verdict.CLOSES, after="no way in"
+    )
+    moved = replace(WIDENED, entry_point="https://pay.example.com/admin…")
+    plan = replace(OWN, access=(closed, moved))
+    rows = [*list_rows(plan, [enter("https://pay.example.com/…", "everyone"), enter("https://z.example.com", "x")])]
+    assert rows == [
+        "https://pay.example.com/…",
+        "https://pay.example.com/admin…",
+        "https://z.example.com",
+        "https://old.example.com",
+    ]
+    row = list_rows(plan, [enter("https://z.example.com", "x")])["https://old.example.com"]
+    assert (row["group"], row["who"], row["verdict"]) == ("Internal", "no way in", "is no longer a way in")
+
+
+def test_the_list_of_drift_says_what_was_opened_on_the_platform() -> None:
+    row = list_rows(OWN, [enter("https://pay.example.com", "everyone")], Flavour.DRIFT)["https://pay.example.com"]
+    assert row["verdict"] == "Access was widened on the platform"
+    assert row["details"][0].startswith("from 203.0.113.0/24 → everyone, because of TLSEdge/payments")
+
+
+def test_a_page_without_the_account_has_no_list() -> None:
+    for page in (render_page(OWN), render_page(OWN, entries=[])):
+        assert "entry-data" not in page
+        assert "entry-points" not in page
+
+
+def test_the_list_of_thousands_of_ways_in_is_small_and_keeps_what_matters() -> None:
+    entries = list_ways_in(4_000)
+    page, plain = render_page(REVIEWED, entries=entries), render_page(REVIEWED)
+    assert len(page) - len(plain) < 700_000
+    rows, _ = read_list(page)
+    assert len(rows) == 5_000
+    assert "more entry points, which are neither public nor changed" in page
+    assert sum(row["public"] for row in rows) == sum(
+        entry.public and entry.binding != "credential" for entry in entries
+    )
+    assert sum(bool(row["verdict"]) for row in rows) == len(ACCESS)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
+def test_no_text_of_an_entry_point_ends_the_data_of_the_page(text: str) -> None:
+    entry = replace(enter(f"https://{text}", text, host=text), unknown=(text,), stack=text)
+    rows, _ = read_list(render_page(Plan("s"), entries=[entry, enter(f"</script>{text}", "<!--")]))
+    assert len(rows) == 2

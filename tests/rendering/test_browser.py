@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.access_entry import AccessEntry
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.event import Outcome
@@ -24,7 +25,7 @@ from reconciler.rendering.html import fleet_page, plan_page, report_page
 from tests.harness import browser
 from tests.harness.browser import Browser
 from tests.rendering import fleets, hostile
-from tests.rendering.plans import CONTEXT, OF_A_BRANCH, WHOLE
+from tests.rendering.plans import CONTEXT, OF_A_BRANCH, REVIEWED, WHOLE, list_ways_in
 
 pytestmark = pytest.mark.browser
 DAY = 86400.0
@@ -92,12 +93,22 @@ RUNS = tuple(
         ("applied", "partial", "applied", "partial", "blocked", "stale", "failed", "interrupted", "applied")
     )
 )
+
+
+def list_hostile_ways_in() -> list[AccessEntry]:
+    """Entry points whose texts are all foreign."""
+    text = "".join(hostile.PIECES)
+    return [AccessEntry(text, "https", text, 443, text, True, "public", text, True, (text,), (text,), text, text)]
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "plan": lambda: plan_page.render_page(WHOLE, digest="blake2b:0123", budget=120),
     "branch": lambda: plan_page.render_page(OF_A_BRANCH, digest="blake2b:0123", context=CONTEXT),
     "large": lambda: plan_page.render_page(many(300)),
     "chain": lambda: plan_page.render_page(chain()),
     "hostile": lambda: plan_page.render_page(hostile.plan("".join(hostile.PIECES))),
+    "access": lambda: plan_page.render_page(REVIEWED, entries=list_ways_in(320)),
+    "access-hostile": lambda: plan_page.render_page(WHOLE, entries=list_hostile_ways_in()),
     "fleet": lambda: fleet_page.render_page(fleets.PLANNED),
     "fleet-stopped": lambda: fleet_page.render_page(fleets.STOPPED),
     "fleet-large": lambda: fleet_page.render_page(large_fleet()),
@@ -133,6 +144,10 @@ def test_a_page_needs_nothing_from_outside_and_fits_every_width(
             assert chromium.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
             assert chromium.asked == [pages[name].as_uri()]
             assert chromium.complaints == []
+            if name.startswith("access"):
+                chromium.click("#tab-entry-points")
+                chromium.evaluate("document.querySelectorAll('.entry').forEach((entry, n) => { entry.open = n < 2; })")
+                assert chromium.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
             if folder:
                 chromium.screenshot(Path(folder, f"{name}-{width}-{'dark' if dark else 'light'}.png"))
 
@@ -439,6 +454,83 @@ def test_a_collapsible_heading_has_space_above(chromium: Browser, pages: dict[st
     chromium.open(pages["report"])
     above = "document.querySelector('#h-applies').closest('section').getBoundingClientRect().bottom"
     assert chromium.evaluate(f"document.querySelector('#h-checks').getBoundingClientRect().top - {above} >= 16")
+
+
+# --- the entry points
+
+
+def visible_entries(chromium: Browser) -> list[str]:
+    """The names of the drawn entry points."""
+    found = chromium.evaluate("[...document.querySelectorAll('.entry .address')].map(name => name.textContent)")
+    assert isinstance(found, list)
+    return found
+
+
+def press_in_search(chromium: Browser, text: str) -> None:
+    chromium.evaluate("(field => { field.value = ''; field.blur(); })(document.querySelector('#find-entry'))")
+    chromium.press("/")
+    chromium.write(text)
+
+
+def test_hundreds_of_entry_points_are_drawn_in_parts_with_what_changes(
+    chromium: Browser, pages: dict[str, Path]
+) -> None:
+    chromium.open(pages["access"])
+    chromium.click("#tab-entry-points")
+    total = chromium.evaluate("document.querySelector('#tab-entry-points .number').textContent")
+    assert int(str(total)) > 600
+    assert len(visible_entries(chromium)) == 200
+    chromium.click("#more-entries")
+    assert len(visible_entries(chromium)) == 400
+    chromium.click("[data-entry=changed]")
+    assert visible_entries(chromium)[:2] == ["https://*.example.com", "https://au.pay.example.com"]
+    assert visible_entries(chromium)[-1] == "what TunnelCredential/rome may open"
+    chromium.click("[data-entry=changed]")
+    assert chromium.complaints == []
+
+
+def test_entry_points_are_searched_by_host_resource_and_who_gets_through(
+    chromium: Browser, pages: dict[str, Path]
+) -> None:
+    chromium.open(pages["access"])
+    chromium.click("#tab-entry-points")
+    press_in_search(chromium, "shop-17.")
+    assert visible_entries(chromium) == ["https://shop-17.example.com"]
+    press_in_search(chromium, "httpsedge/shop-160 admin")
+    assert visible_entries(chromium) == ["https://shop-160.example.com/admin…"]
+    press_in_search(chromium, "203.0.113.0 shop-1.")
+    assert visible_entries(chromium) == ["https://shop-1.example.com/admin…"]
+    press_in_search(chromium, "nothing-like-it")
+    assert visible_entries(chromium) == []
+    assert "No entry point matches." in chromium.evaluate("document.querySelector('#entry-list').textContent")
+
+
+def test_entry_points_are_read_by_keyboard(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["access"])
+    chromium.evaluate("document.querySelector('#tab-changes').focus()")
+    chromium.press("ArrowRight")
+    press_in_search(chromium, "pay.example.com")
+    chromium.press("ArrowDown")
+    chromium.press("ArrowDown")
+    chromium.press("Enter")
+    inside = "document.querySelector('.entry[open] .inside').innerText"
+    chromium.until("document.querySelector('.entry[open] .inside')")
+    assert "Decided by: TLSEdge/payments" in chromium.evaluate(inside)
+    assert "203.0.113.0/24 → everyone" in chromium.evaluate(inside)
+    chromium.press("ArrowUp")
+    chromium.press("ArrowUp")
+    assert chromium.evaluate("document.activeElement.id") == "find-entry"
+    chromium.click(".entry[open] a")
+    chromium.until("document.querySelector('#changes .card[open]').checkVisibility()")
+
+
+def test_foreign_text_creates_no_element_in_the_list_of_entry_points(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["access-hostile"])
+    chromium.click("#tab-entry-points")
+    chromium.click(".entry summary")
+    chromium.until("document.querySelector('.entry .inside')")
+    assert chromium.evaluate("document.querySelectorAll('img, iframe, body > script').length") == 2
+    assert chromium.complaints == []
 
 
 # --- a fleet

@@ -94,7 +94,7 @@ def command(
     drift = workspaces.run(opened.drift(ignore=ignored, on_event=progress))
     if record:
         workspaces.run(record_drift(opened, drift.plan, progress))
-    plan_output.show(drift.plan, opened, common, chosen, Flavour.DRIFT)
+    plan_output.show(drift.plan, opened, common, chosen, Flavour.DRIFT, snapshot=drift.snapshot)
     if unmanaged:
         _show_unmanaged(drift.plan, drift.snapshot, opened.manifest)
     workspaces.print_tally(drift.plan)

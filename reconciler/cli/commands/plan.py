@@ -78,16 +78,17 @@ def command(
         snapshot_options.refuse_age_alone()
         opened = workspace = _open_to_destroy(common) if destroy else workspaces.open_partial_workspace(common)
         output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *files)
-        plan = workspaces.run(workspace.plan(base=base, on_event=ReadProgress(common.quiet))).plan
+        planned = workspaces.run(workspace.plan(base=base, on_event=ReadProgress(common.quiet)))
     else:
-        opened, plan = snapshot_options.plan_offline(common, taken, max_age, base)
+        planned = snapshot_options.plan_offline(common, taken, max_age, base)
+        opened = planned.project
         output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *files)
-    plan = replace(plan, request=pipeline_events.read_request(opened.runtime.environ))
+    plan = replace(planned.plan, request=pipeline_events.read_request(opened.runtime.environ))
     if out is not None:
         from reconciler.operations.applying import plan_files
 
         plan_files.write_plan(out, plan, opened.runtime.environ)
-    plan_output.show(plan, opened, common, chosen)
+    plan_output.show(plan, opened, common, chosen, snapshot=planned.snapshot)
     workspaces.print_tally(plan)
     is_judged = all(problem.rule for problem in plan.blocking_errors)  # a policy that an approval can replace, too
     if fail_on is not None and is_judged and plan.missing_approvals:

@@ -19,6 +19,7 @@ from reconciler import __version__
 from reconciler.cli.terminal import output, output_files
 
 if TYPE_CHECKING:
+    from reconciler.model.access_entry import AccessEntry
     from reconciler.model.plan import Plan
     from reconciler.rendering.plan.phrases import Flavour, Resources
 
@@ -79,6 +80,7 @@ class PlanOutput(Struct, frozen=True, dict=True):
     budget       requests per minute; 0 is no limit
     resources    number of declared resources, if known
     environment  name of the environment, if the project has one and it is known
+    list_entries the ways into the account as the plan leaves it, or as drift finds it; None: they are not known
     """
 
     plan: Plan
@@ -89,6 +91,7 @@ class PlanOutput(Struct, frozen=True, dict=True):
     resources: Resources | None = None
     has_color: bool = False
     environment: str = ""
+    list_entries: Callable[[], Sequence[AccessEntry]] | None = None
 
     def write_outputs(self, chosen: Outputs) -> None:
         """Writes each format to its file, or to standard output."""
@@ -153,6 +156,7 @@ class PlanOutput(Struct, frozen=True, dict=True):
             resources=self.resources,
             flavour=self.flavour,
             context=read_run_context(os.environ, environment=self.environment, commit=self.plan.commit),
+            entries=self.list_entries() if self.list_entries is not None else None,
         )
 
     def _sarif(self) -> str:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from reconciler.cli.terminal import formats, options
 
 if TYPE_CHECKING:
+    from reconciler.model.access_entry import AccessEntry
     from reconciler.model.plan import Plan
+    from reconciler.model.snapshot import Snapshot
     from reconciler.operations.open_project import OpenProject
     from reconciler.rendering.plan.phrases import Flavour, Resources
 
 
 def show(
-    plan: Plan, opened: OpenProject, common: options.Options, chosen: formats.Outputs, flavour: Flavour | None = None
+    plan: Plan,
+    opened: OpenProject,
+    common: options.Options,
+    chosen: formats.Outputs,
+    flavour: Flavour | None = None,
+    *,
+    snapshot: Snapshot | None = None,
 ) -> None:
-    """Writes a plan in each of the chosen formats, to its file or to standard output."""
+    """Writes a plan in each of the chosen formats, to its file or to standard output.
+
+    snapshot  the account that was planned for, of which pages list every way in
+    """
     from reconciler.rendering.plan import phrases
 
     plan_output = formats.PlanOutput(
@@ -27,8 +39,16 @@ def show(
         resources=_resources(opened),
         has_color=common.has_color,
         environment=opened.config.environment.name if opened.config.environment is not None else "",
+        list_entries=(lambda: _list_entries(opened, snapshot, flavour)) if snapshot is not None else None,
     )
     plan_output.write_outputs(chosen)
+
+
+def _list_entries(opened: OpenProject, snapshot: Snapshot, flavour: Flavour | None) -> Sequence[AccessEntry]:
+    from reconciler.operations.access import list_page_entries
+    from reconciler.rendering.plan.phrases import Flavour
+
+    return list_page_entries(opened, snapshot, is_planned=flavour is not Flavour.DRIFT)
 
 
 def _resources(opened: OpenProject) -> Resources:

@@ -15,8 +15,7 @@ from reconciler.cli.terminal.options import Options
 from reconciler.rendering.text_tools import format_duration
 
 if TYPE_CHECKING:
-    from reconciler.model.plan import Plan
-    from reconciler.operations.open_project import OpenProject
+    from reconciler.operations.results import PlanResult
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -59,14 +58,15 @@ def refuse_age_alone() -> None:
         raise exit_codes.Stop(exit_codes.USAGE, "error: --max-age requires --snapshot FILE")
 
 
-def plan_offline(common: Options, file: Path, max_age: int, base: str | None = None) -> tuple[OpenProject, Plan]:
-    """The project and the plan from a snapshot file. Prints the snapshot's age and what the plan cannot know.
+def plan_offline(common: Options, file: Path, max_age: int, base: str | None = None) -> PlanResult:
+    """The plan from a snapshot file. Prints the snapshot's age and what the plan cannot know.
 
     max_age  seconds; an older snapshot is an error
     base     see `plan --base`
     """
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.authoring import snapshot_files
+    from reconciler.operations.results import PlanResult
 
     opened = snapshot_files.open_with_snapshot(workspaces.source_of(common), file, max_age)
     project = workspaces.select(opened.project, common)
@@ -80,4 +80,5 @@ def plan_offline(common: Options, file: Path, max_age: int, base: str | None = N
             output.print_note(
                 f"note: the secret of {name} is neither set here nor in the snapshot; it is planned as a new value"
             )
-    return project, snapshot_files.plan_offline(project, opened.snapshot_file, base, file)
+    plan = snapshot_files.plan_offline(project, opened.snapshot_file, base, file)
+    return PlanResult(plan, opened.snapshot_file.snapshot, project)

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from reconciler.model.access_entry import AccessEntry
 from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, merge_repeated
 from reconciler.rendering.html import diagram, environment
+from reconciler.rendering.html.access_list import build_list
 from reconciler.rendering.plan import access_drift, phrases
 from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.outline import AccessRow, CallRow, ChangeRow, DiffLine, Outline, build_outline
@@ -112,20 +114,24 @@ def render_page(
     resources: Resources | None = None,
     flavour: Flavour = Flavour.PLAN,
     context: RunContext | None = None,
+    entries: Sequence[AccessEntry] | None = None,
 ) -> str:
     """The whole file.
 
     budget     requests per minute, 0 for none
     resources  how many resources are declared
     context    where the plan was created; adds environment, author and links
+    entries    the ways into the account as the plan leaves it, or as drift finds it; None: they are not known
     """
     rows = build_outline(plan)
     problems = rows.urgent_problems
     context = context or RunContext()
     is_plan = flavour is Flavour.PLAN
     cards = build_cards(rows, flavour)
+    listed = build_list(entries, plan.access, rows, flavour) if entries else None
     return environment.render_template(
         "plan.html",
+        scripts=("page.js", *(("access.js",) if listed else ())),
         title=f"{'Drift' if flavour is Flavour.DRIFT else 'Plan'} for stack {rows.stack}",
         what="Drift" if flavour is Flavour.DRIFT else "Plan",
         problems=problems[:_MOST_PROBLEMS],
@@ -136,12 +142,14 @@ def render_page(
         is_plan=is_plan,
         access=[_access(rows, row, flavour) for row in rows.access[:_MOST_ACCESS]],
         more_access=max(len(rows.access) - _MOST_ACCESS, 0),
+        entries=listed,
+        entry_data=environment.encode_data(listed.data) if listed else "",
         status=_status(plan, rows, flavour, resources, budget),
         rule_changes=[
             (phrases.describe_rule_change(row), row) for row in phrases.group_rule_changes(rows.rule_changes)
         ],
         base_warnings=list(_base_warnings(rows)),
-        entries=render_entries(plan, context.environment or None) if is_plan else "",
+        approval_entries=render_entries(plan, context.environment or None) if is_plan else "",
         withdrawn=rows.base.withdrawn if rows.base else (),
         unmanaged=phrases.describe_unmanaged(rows),
         ignored=phrases.describe_ignored(rows),

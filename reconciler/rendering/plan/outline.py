@@ -241,18 +241,23 @@ def _list_access(plan: Plan) -> Iterator[AccessRow]:
         groups.setdefault(same, []).append(entry)
     order = [*Cause, None]
     for first, *more in sorted(groups.values(), key=lambda group: order.index(group[0].cause)):
-        yield AccessRow(
-            sanitize(first.entry_point),
-            first.verdict,
-            sanitize(first.before),
-            sanitize(first.after),
-            sanitize(first.witness),
-            first.is_certain,
-            tuple(map(sanitize, first.depends_on)),
-            tuple(map(sanitize, first.causes)),
-            first.cause,
-            tuple(sanitize(entry.entry_point) for entry in more),
-        )
+        yield show_entry(first, more)
+
+
+def show_entry(entry: AccessChange, more: Sequence[AccessChange] = ()) -> AccessRow:
+    """The row of an entry point, and of others that change in the same way."""
+    return AccessRow(
+        sanitize(entry.entry_point),
+        entry.verdict,
+        sanitize(entry.before),
+        sanitize(entry.after),
+        sanitize(entry.witness),
+        entry.is_certain,
+        tuple(map(sanitize, entry.depends_on)),
+        tuple(map(sanitize, entry.causes)),
+        entry.cause,
+        tuple(sanitize(other.entry_point) for other in more),
+    )
 
 
 def _explain_risks(plan: Plan) -> dict[str, set[Risk]]:

@@ -94,11 +94,5 @@
   find.addEventListener("input", filter);
   choices.forEach((select) => select.addEventListener("change", filter));
   more.addEventListener("click", draw);
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(input|textarea|select)$/i.test(event.target.tagName)) return;
-    event.preventDefault();
-    document.getElementById("tab-members").click();
-    find.focus();
-  });
   filter();
 })();

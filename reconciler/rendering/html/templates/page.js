@@ -94,14 +94,19 @@
     group.addEventListener("change", regroup);
     all("[data-fold]").forEach((button) => button.addEventListener("click", () =>
       cards.forEach((card) => { if (!card.hidden) card.open = button.dataset.fold === "open"; })));
-    document.addEventListener("keydown", (event) => {
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(input|textarea|select)$/i.test(event.target.tagName)) return;
-      event.preventDefault();
-      openTabOf(search);
-      search.focus();
-    });
     filter();
   }
+
+  // --- `/` goes to the search of the open tab, or to the first one
+  const fields = all("[role=tabpanel] input[type=search]");
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(input|textarea|select)$/i.test(event.target.tagName)) return;
+    const field = fields.find((candidate) => candidate.checkVisibility()) || fields[0];
+    if (!field) return;
+    event.preventDefault();
+    openTabOf(field);
+    field.focus();
+  });
 
   // --- a link expands its target, also if it is filtered out, collapsed or behind another tab
   function reveal() {
