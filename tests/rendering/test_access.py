@@ -288,7 +288,7 @@ def test_a_page_also_lists_a_way_in_that_ends_and_requests_that_another_route_se
     assert (row["group"], row["who"], row["verdict"]) == ("Internal", "no way in", "is no longer a way in")
 
 
-def test_the_list_of_drift_says_what_was_opened_on_the_platform() -> None:
+def test_the_list_of_drift_reports_what_was_opened_on_the_platform() -> None:
     row = list_rows(OWN, [enter("https://pay.example.com", "everyone")], Flavour.DRIFT)["https://pay.example.com"]
     assert row["verdict"] == "Access was widened on the platform"
     assert row["details"][0].startswith("from 203.0.113.0/24 → everyone, because of TLSEdge/payments")
@@ -300,7 +300,7 @@ def test_a_page_without_the_account_has_no_list() -> None:
         assert "entry-points" not in page
 
 
-def test_the_list_of_thousands_of_ways_in_is_small_and_keeps_what_matters() -> None:
+def test_the_list_of_thousands_of_ways_in_is_small_and_omits_no_public_one() -> None:
     entries = list_ways_in(4_000)
     page, plain = render_page(REVIEWED, entries=entries), render_page(REVIEWED)
     assert len(page) - len(plain) < 700_000
