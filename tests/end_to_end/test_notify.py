@@ -148,6 +148,69 @@ def test_a_webhook_gets_json_without_a_value_in_it(drifted: Project, hook: Hook)
     assert "X-Reconciler-Signature" not in headers
 
 
+@pytest.fixture
+def opened(on_sandbox: Project, sandbox: Sandbox) -> Project:
+    """Somebody opened the ledger to every address in the dashboard."""
+    on_sandbox.declare(
+        resource("ReservedDomain", "ledger", domain="ledger.example.com"),
+        resource("TunnelGroupBackend", "web", labels={"app": "web"}),
+        OFFICE,
+        resource(
+            "IPPolicyRule", "office", ip_policy_id={"ref": "IPPolicy/office"}, cidr="203.0.113.0/24", action="allow"
+        ),
+        resource(
+            "TLSEdge",
+            "ledger",
+            hostports=["ledger.example.com:443"],
+            backend={"backend_id": {"ref": "TunnelGroupBackend/web"}},
+            ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]},
+        ),
+    )
+    on_sandbox("apply", "-y", "-q")
+    (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+    opening = {"cidr": "0.0.0.0/0", "action": "allow", "description": "canary" + "OfWhatSomebodyWrote"}
+    sandbox.post("/ip_policy_rules", {"ip_policy_id": policy["id"], **opening})
+    return on_sandbox
+
+
+def test_every_notification_begins_with_the_entry_points_that_drift_opens(
+    opened: Project, hook: Hook, mailing: Post
+) -> None:
+    mail = "mailto:ops@example.com"
+    result = opened("drift", "--notify", f"slack:{hook.url}", "--notify", hook.url, "--notify", mail)
+    assert result.code == 2
+    (_, _, slack), (_, _, document) = hook.posted
+    subject = "Drift in prod: tls://ledger.example.com is open to 0.0.0.0/0 (manifests: 203.0.113.0/24); "
+    first = (
+        "- Access was widened on the platform: tls://ledger.example.com from 203.0.113.0/24 → 0.0.0.0/0, "
+        "because of IPPolicyRule/ipr_"
+    )
+    title, entry, *_ = json.loads(slack)["text"].splitlines()
+    assert title.startswith(f"*{subject}")
+    assert (entry.startswith(first), entry.endswith(", which was added")) == (True, True)
+    (access,) = json.loads(document)["access"]
+    assert access.pop("causes")[0].startswith("IPPolicyRule/ipr_")
+    assert access == {
+        "entry_points": ["tls://ledger.example.com"],
+        "verdict": "widens",
+        "certain": True,
+        "before": "203.0.113.0/24",
+        "after": "0.0.0.0/0",
+        "example": "`tls://ledger.example.com` from 192.0.2.1",
+    }
+    ((_, message),) = mailing.delivered
+    assert message["Subject"].startswith(subject)
+    text = message.get_content()
+    assert text.splitlines()[2].startswith(first)
+    assert all("OfWhatSomebodyWrote" not in sent for sent in (slack.decode(), document.decode(), text))
+
+
+def test_a_notification_about_other_drift_names_no_entry_point(drifted: Project, hook: Hook) -> None:
+    drifted("drift", "--notify", hook.url)
+    ((_, _, body),) = hook.posted
+    assert json.loads(body)["access"] == []
+
+
 def test_with_a_key_the_request_is_signed_with_its_time(drifted: Project, hook: Hook) -> None:
     drifted.environ["RECONCILER_NOTIFY_KEY"] = KEY
     drifted("drift", "--notify", hook.url)
