@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
 from reconciler.model.problem import Position, Severity
+
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CORS preflight")
+ATTRIBUTES: Final = ("email", "domain", "team", "organization", "group")  # of a person: a test has one of them at most
+MOST_VALUES: Final = 100  # addresses or URLs of one test
 
 
 class Expected(StrEnum):
@@ -91,6 +96,7 @@ class AccessResult(Struct, frozen=True):
     outcome   of the requests; of those that differ from the expectation, if there are any
     decides   who gets through, and the resources that decide; of a skipped test, why it was skipped
     base      as of AccessTest
+    severity  as of AccessTest
     """
 
     test: str
@@ -100,3 +106,4 @@ class AccessResult(Struct, frozen=True):
     decides: str
     position: Position
     base: str = ""
+    severity: Severity = Severity.ERROR

@@ -77,7 +77,7 @@ class _Test(Struct, frozen=True):
 
     def _end(self, status: AccessStatus, outcome: Expected, decides: str) -> AccessResult:
         test = self.test
-        return AccessResult(test.name, status, test.expect, outcome, decides, test.position, test.base)
+        return AccessResult(test.name, status, test.expect, outcome, decides, test.position, test.base, test.severity)
 
     def _find_unknown_authority(self) -> Problem | None:
         name = self.test.caller.certificate

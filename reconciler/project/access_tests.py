@@ -13,7 +13,7 @@ from reconciler.access.destinations import BINDINGS, read_destination
 from reconciler.languages.yaml import reader as yaml
 from reconciler.languages.yaml.positions import Places
 from reconciler.languages.yaml.reader import Document
-from reconciler.model.access_test import AccessTest, Caller, Expected
+from reconciler.model.access_test import ATTRIBUTES, METHODS, MOST_VALUES, AccessTest, Caller, Expected
 from reconciler.model.manifest import Path as ValuePath
 from reconciler.model.problem import Finding, Position, Problem, Rejected, Severity, cut
 from reconciler.model.suggestions import did_you_mean
@@ -25,12 +25,9 @@ from reconciler.project.settings.one_document import MAX_BYTES
 FILE: Final = "tests/access.yaml"
 PLACES: Final = (FILE, "tests/access.yml", "tests/access")
 MAX_TESTS: Final = 2_000  # of a project; a test with several URLs counts for each
-_MAX_LIST: Final = 100  # addresses or URLs of one test
 _KEYS: Final = ("from", "to", "with", "binding", "expect", "severity", "env")
 _NEEDED: Final = ("from", "to", "expect")
-_ATTRIBUTES: Final = ("email", "domain", "team", "organization", "group")
-_WITH: Final = ("method", "client_certificate", "signed_in", *_ATTRIBUTES, "token")
-METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CORS preflight")
+_WITH: Final = ("method", "client_certificate", "signed_in", *ATTRIBUTES, "token")
 _EXAMPLE: Final = "write a list, as in `- {from: 203.0.113.9, to: https://shop.example.com/admin, expect: deny}`"
 
 
@@ -143,7 +140,7 @@ class _Reader(Struct):
             self._report(path, text, "write it as in {signed_in: google}", "wrong-type")
             return Caller()
         self._check_keys(written, path, _WITH)
-        found = [name for name in _ATTRIBUTES if name in written]
+        found = [name for name in ATTRIBUTES if name in written]
         provider = self._read_text(written, (*path, "signed_in"))
         value = self._read_text(written, (*path, found[0])) if found else ""
         if len(found) > 1:
@@ -176,8 +173,8 @@ class _Reader(Struct):
             return ()
         value = written[str(key)]
         items = value if isinstance(value, list) else [value]
-        if not items or len(items) > _MAX_LIST:
-            self._report(path, f"expected 1 to {_MAX_LIST} values", "write several tests", "value-out-of-range")
+        if not items or len(items) > MOST_VALUES:
+            self._report(path, f"expected 1 to {MOST_VALUES} values", "write several tests", "value-out-of-range")
             return ()
         for index, item in enumerate(items):
             where = (*path, index) if isinstance(value, list) else path

@@ -124,7 +124,12 @@ spec:
 def test_fmt_modeline_begins_each_document_with_the_line_for_editors(shell: Shell) -> None:
     line = "# yaml-language-server: $schema=../.schemas/manifest.json"
     shell.write("manifests/payments.yaml", "kind: IPPolicy\nname: a\n---\nname: b\nkind: IPPolicy\n")
+    shell.write("tests/access.yaml", "- {from: 203.0.113.9, to: dashboard, expect: deny}\n")
     assert shell("fmt", "--modeline").code == 0
+    assert (shell.root / "tests/access.yaml").read_text() == (
+        "# yaml-language-server: $schema=../.schemas/access-tests.json\n"
+        "- {from: 203.0.113.9, to: dashboard, expect: deny}\n"
+    )
     text = f"{line}\nkind: IPPolicy\nname: a\n---\n{line}\nkind: IPPolicy\nname: b\n"
     assert (shell.root / "manifests/payments.yaml").read_text() == text
     assert (

@@ -21,7 +21,7 @@ def schema(name: str) -> Any:
 
 
 def test_one_plan_is_written_in_every_format(shell: Shell, sandbox: Sandbox) -> None:
-    forms = ("json", "markdown", "html", "sarif", "github", "gitlab")
+    forms = ("json", "markdown", "html", "sarif", "github", "gitlab", "junit")
     words = [word for form in forms for word in ("--format", f"{form}=plan.{form}")]
     result = shell("plan", "--format", "text", *words)
     assert (result.code, result.err) == (0, "")
@@ -34,6 +34,7 @@ def test_one_plan_is_written_in_every_format(shell: Shell, sandbox: Sandbox) -> 
     assert len(json.loads(files["sarif"])["runs"][0]["results"]) == 3
     assert files["github"].count("::notice file=manifests/payments.yaml,line=") == 3
     assert len(json.loads(files["gitlab"])) == 3
+    assert '<testsuite name="access tests of prod" tests="0"' in files["junit"]
 
 
 def test_show_renders_a_plan_file_in_the_formats_of_plan(shell: Shell, sandbox: Sandbox) -> None:
@@ -95,3 +96,28 @@ def test_every_property_of_an_event_is_documented() -> None:
         (row,) = (line for line in lines if line.startswith(f"| `{event}` |"))
         own = form["properties"].keys() - {"version", "event", "call", "address", "method"}
         assert {name for name in own if f"`{name}`" not in row} == set()
+
+
+def test_a_failed_access_test_has_its_position_in_every_format_of_pipelines(shell: Shell, sandbox: Sandbox) -> None:
+    answer = "{on_http_request: [{actions: [{type: custom-response, config: {status_code: 200}}]}]}"
+    shell.write(
+        "manifests/shop.yaml",
+        f"kind: CloudEndpoint\nname: shop\nspec: {{url: 'https://shop.example.com', traffic_policy: {answer}}}\n",
+    )
+    shell.write("tests/access.yaml", "- {from: 203.0.113.9, to: 'https://shop.example.com', expect: deny}\n")
+    forms = ("sarif", "github", "gitlab", "junit")
+    words = [word for form in forms for word in ("--format", f"{form}=plan.{form}")]
+    assert shell("plan", "--out", "plan.json", *words).code == 4
+    files = {form: (shell.root / f"plan.{form}").read_text(encoding="utf-8") for form in forms}
+    (found,) = (
+        result for result in json.loads(files["sarif"])["runs"][0]["results"] if result["ruleId"] == "access-test"
+    )
+    place = found["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]) == (
+        "tests/access.yaml",
+        {"startLine": 1, "startColumn": 3},
+    )
+    assert "::error file=tests/access.yaml,line=1,col=3" in files["github"]
+    assert "tests/access.yaml" in [entry["location"]["path"] for entry in json.loads(files["gitlab"])]
+    assert "tests/access.yaml:1:3: expected deny, found allow: no way in → everyone" in files["junit"]
+    assert shell("show", "plan.json", "--format", "junit").out == files["junit"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree as xml
 
 import pytest
 
@@ -370,3 +371,60 @@ def test_a_missing_project_file_is_one_problem(shell: Shell) -> None:
     assert (result.code, result.out) == (1, "")
     assert result.err.startswith("there is no file reconciler.yaml; ")
     assert result.err.endswith("\n1 error\n")
+
+
+TESTS = """\
+- {from: 198.51.100.7, to: "https://e.example.com", expect: allow}
+- {from: 198.51.100.7, to: "https://e.example.com/admin", expect: deny, severity: warning}
+- {from: 198.51.100.7, to: "https://other.example.com", expect: deny}
+"""
+SERVED = """\
+kind: CloudEndpoint
+name: e
+spec:
+  url: https://e.example.com
+  traffic_policy: {on_http_request: [{actions: [{type: custom-response, config: {status_code: 200}}]}]}
+"""
+
+
+def test_the_results_of_access_tests_are_written_as_junit_for_each_environment(shell: Shell) -> None:
+    shell.write("manifests/one.yaml", SERVED)
+    shell.write("tests/access.yaml", TESTS)
+    for name in ("prod", "staging"):
+        shell.write(f"environments/{name}.yaml", f"stack: {name}\n")
+    result = shell("validate", "--format", "junit=access.xml", "--format", "text")
+    assert (result.code, "files, 3 access tests.\n" in result.out) == (0, True)
+    root = xml.fromstring((shell.root / "access.xml").read_text())  # noqa: S314 - our own text
+    assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in root] == [
+        ("access tests", "3", "1"),
+        ("access tests of prod", "3", "1"),
+        ("access tests of staging", "3", "1"),
+    ]
+    passed, failed, (skipped,) = root[0]
+    assert (passed.get("file"), passed.get("line"), [*passed]) == ("tests/access.yaml", "1", [])
+    (failure,) = failed
+    assert (failure.get("type"), failed.get("line")) == ("warning", "2")
+    assert failure.text == "tests/access.yaml:2:3: expected deny, found allow: everyone (CloudEndpoint/e)"
+    assert skipped.get("message") == "no declared resource serves https://other.example.com"
+
+
+def test_the_results_of_an_invalid_project_are_an_empty_report(shell: Shell) -> None:
+    shell.write("manifests/one.yaml", "kind: TLSEdge\nname: a\nspec: {hostprots: []}\n")
+    result = shell("validate", "--format", "junit")
+    assert (result.code, '<testsuite name="access tests" tests="0"' in result.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ("text=summary.txt", "text has no file"),
+        ("json", "unknown format 'json'"),
+        ("junit=reconciler.yaml", "reconciler.yaml"),
+    ],
+)
+def test_validate_refuses_other_formats_and_files_of_the_project(shell: Shell, form: str, message: str) -> None:
+    result = shell("validate", "--format", form)
+    assert (result.code != 0, message in result.err, (shell.root / "reconciler.yaml").read_text()) == (
+        *(True, True),
+        "version: 1\nstack: prod\n",
+    )

@@ -200,7 +200,9 @@ def test_every_notification_begins_with_the_entry_points_that_drift_opens(
     }
     ((_, message),) = mailing.delivered
     assert message["Subject"].startswith(subject)
-    text = message.get_content()
+    content = message.get_payload(decode=True)
+    assert isinstance(content, bytes)
+    text = content.decode()
     assert text.splitlines()[2].startswith(first)
     assert all("OfWhatSomebodyWrote" not in sent for sent in (slack.decode(), document.decode(), text))
 

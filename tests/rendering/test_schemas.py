@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from reconciler import kinds
+from reconciler.languages.yaml import reader as yaml
 from reconciler.model.kind import Kind
 from reconciler.project.fleets.fleet_file import FleetFile
 from reconciler.project.settings.project_file import ProjectFile
 from reconciler.rendering.schemas import manifest as manifest_schema
 from reconciler.rendering.schemas import project as project_schema
+from reconciler.rendering.schemas.access_tests import access_tests_schema
 from reconciler.rendering.schemas.fleet import fleet_schema
 from tests.kinds import manifests
 
+ROOT = Path(__file__).parents[2]
 EVERY = kinds.every()
 MANIFEST = Draft202012Validator(manifest_schema.manifest_schema(EVERY))
 FLEET = Draft202012Validator(fleet_schema(FleetFile))
@@ -223,3 +228,27 @@ def test_the_fleet_schema_accepts_a_valid_file(more: dict[str, Any]) -> None:
 )
 def test_the_fleet_schema_refuses_an_invalid_file(more: dict[str, Any]) -> None:
     assert not FLEET.is_valid(MEMBERS | more)
+
+
+# --- access tests
+
+ACCESS_TESTS = Draft202012Validator(access_tests_schema())
+MISTAKES = ROOT / "tests/project/mistakes/access-tests"
+FOUND_BY_SCHEMA = {"misspelled-choices", "not-a-list", "unknown-keys", "wrong-types"}
+
+
+def read_tests(text: str) -> Any:
+    return yaml.read(text.encode(), "f").documents[0].value
+
+
+def test_the_schema_of_access_tests_accepts_the_examples_of_the_page() -> None:
+    page = (ROOT / "docs/access.md").read_text(encoding="utf-8")
+    for text in re.findall(r"```yaml\n(# tests/access.yaml\n.*?)```", page, re.DOTALL):
+        ACCESS_TESTS.validate(read_tests(text))
+    ACCESS_TESTS.validate(None)  # an empty file
+
+
+@pytest.mark.parametrize("file", sorted(MISTAKES.glob("*.yaml")), ids=lambda file: file.stem)
+def test_the_schema_of_access_tests_finds_typos_and_wrong_types(file: Path) -> None:
+    value = read_tests(file.read_text(encoding="utf-8").partition("# ")[0])
+    assert ACCESS_TESTS.is_valid(value) != (file.stem in FOUND_BY_SCHEMA)

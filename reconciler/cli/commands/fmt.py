@@ -48,6 +48,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         others = dict.fromkeys(_environments(root), "environment") | {config.FILE: "project"}
         if (root / FLEET_FILE).is_file():
             others[FLEET_FILE] = "fleet"
+        others |= dict.fromkeys(_list_access_tests(root), "access-tests")
     paths = tuple(map(common.to_project_path, paths))
     if not paths:
         entries = load_config(root, os.environ, common.environment).manifests
@@ -89,6 +90,14 @@ def _write(root: Path, name: str, text: str, *, keep_newlines: bool) -> None:
         text = text.replace("\n", "\r\n")
     # With the same mode: a manifest may contain secrets.
     atomic_write.write(file, text, file.stat().st_mode & 0o7777)
+
+
+def _list_access_tests(root: Path) -> list[str]:
+    from reconciler.operations.access_checks import PLACES
+    from reconciler.project import files
+
+    places = (place for place in PLACES if (root / place).exists())
+    return [name for place in places for name in files.find_manifests(root, place)]
 
 
 def _environments(root: Path) -> list[str]:

@@ -25,7 +25,7 @@ from reconciler.project import atomic_write
     "folder",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the schemas of manifests, project file, environments and fleet file to DIR, for editors.",
+    help="Write the schemas of manifests, access tests, project and fleet file to DIR, for editors.",
 )
 def command(kind: str | None, folder: Path | None) -> int:
     """Print the JSON Schema of a kind, or write all schemas that editors use."""

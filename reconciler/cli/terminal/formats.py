@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reconciler.model.plan import Plan
     from reconciler.rendering.plan.phrases import Flavour, Resources
 
-FORMS = ("text", "markdown", "html", "json", "sarif", "github", "gitlab")
+FORMS = ("text", "markdown", "html", "json", "sarif", "github", "gitlab", "junit")
 Outputs = list[tuple[str, str]]  # (format, file); an empty file name is standard output
 
 _PROJECT_FILE = "reconciler.yaml"  # the location of findings without a manifest, such as deletions
@@ -116,6 +116,7 @@ class PlanOutput(Struct, frozen=True, dict=True):
             "sarif": self._sarif,
             "github": self._github,
             "gitlab": self._gitlab,
+            "junit": self._junit,
         }
         return renderers[form]()
 
@@ -178,9 +179,18 @@ class PlanOutput(Struct, frozen=True, dict=True):
         found = findings.list_findings(self.plan, flavour=self.flavour, prefix=self._prefix)
         return ci_annotations.render_gitlab(found, fallback=self._prefix + _PROJECT_FILE)
 
+    def _junit(self) -> str:
+        from reconciler.rendering.junit import Suite, render_access_tests
+
+        return render_access_tests([Suite(f"of {self.plan.stack}", self.plan.access_tests)], self._prefix)
+
     @cached_property
     def _prefix(self) -> str:
-        """The project directory relative to the Git repository, such as `infra/`, or empty. Code hosts need it."""
-        root = self.root.resolve()
-        top = next((path for path in (root, *root.parents) if (path / ".git").exists()), root)
-        return "" if top == root else f"{root.relative_to(top).as_posix()}/"
+        return find_prefix(self.root)
+
+
+def find_prefix(root: Path) -> str:
+    """A project directory relative to its Git repository, such as `infra/`, or empty. Code hosts need it."""
+    root = root.resolve()
+    top = next((path for path in (root, *root.parents) if (path / ".git").exists()), root)
+    return "" if top == root else f"{root.relative_to(top).as_posix()}/"

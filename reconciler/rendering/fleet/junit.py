@@ -6,7 +6,6 @@ the text of `failure`, `error` and `skipped`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from xml.etree import ElementTree as xml
@@ -15,29 +14,26 @@ from reconciler.model import exit_codes
 from reconciler.model.fleet import RunVerb, TaskState
 from reconciler.rendering.fleet import phrases
 from reconciler.rendering.fleet.rollup import RollUp, TaskRow
-from reconciler.rendering.terminal_text import sanitize
+from reconciler.rendering.junit import clean_text, write_xml
 
 _FAILURES = (TaskState.FAILED, TaskState.STALE, TaskState.BLOCKED)
-# Characters that XML 1.0 does not allow; `sanitize` escapes controls and surrogates already.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render_junit(rollup: RollUp) -> str:
     """The whole file."""
-    root = xml.Element("testsuites", {"name": f"{phrases.TITLES[rollup.run.verb]} {_text(rollup.fleet)}"})
+    root = xml.Element("testsuites", {"name": f"{phrases.TITLES[rollup.run.verb]} {clean_text(rollup.fleet)}"})
     names = list(dict.fromkeys(task.wave for task in rollup.tasks))
     for name in names:
         _add_suite(root, rollup, name, [task for task in rollup.tasks if task.wave == name])
     _set_counts(root, rollup, rollup.tasks)
-    xml.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + xml.tostring(root, encoding="unicode") + "\n"
+    return write_xml(root)
 
 
 def _add_suite(root: xml.Element, rollup: RollUp, name: str, tasks: Iterable[TaskRow]) -> None:
     tasks = list(tasks)
     started = min((task.started for task in tasks if task.started), default=rollup.run.created)
     attributes = {
-        "name": f"{_text(rollup.fleet)} {rollup.run.verb} {_text(name)}".rstrip(),
+        "name": f"{clean_text(rollup.fleet)} {rollup.run.verb} {clean_text(name)}".rstrip(),
         "timestamp": datetime.fromtimestamp(started, UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     }
     suite = xml.SubElement(root, "testsuite", attributes)
@@ -47,8 +43,8 @@ def _add_suite(root: xml.Element, rollup: RollUp, name: str, tasks: Iterable[Tas
             suite,
             "testcase",
             {
-                "classname": f"{_text(rollup.fleet)}.{_text(task.project)}",
-                "name": _text(task.member),
+                "classname": f"{clean_text(rollup.fleet)}.{clean_text(task.project)}",
+                "name": clean_text(task.member),
                 "time": f"{task.seconds:.3f}",
             },
         )
@@ -77,7 +73,7 @@ def _is_skipped(task: TaskRow) -> bool:
 
 
 def _add_result(case: xml.Element, rollup: RollUp, task: TaskRow) -> None:
-    reason = _text(task.reason)
+    reason = clean_text(task.reason)
     if task.state in _FAILURES:
         failure = xml.SubElement(case, "failure", {"message": reason or str(task.state), "type": str(task.state)})
         failure.text = reason
@@ -90,7 +86,3 @@ def _add_result(case: xml.Element, rollup: RollUp, task: TaskRow) -> None:
     elif task.actions:
         output = xml.SubElement(case, "system-out")
         output.text = f"{phrases.describe_actions(task.actions)}; shape {task.shape}"
-
-
-def _text(text: str) -> str:
-    return _NOT_XML.sub("�", sanitize(text))

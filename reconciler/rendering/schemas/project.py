@@ -14,6 +14,7 @@ from reconciler.model.address import NAME
 from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Kind
 from reconciler.rendering.schemas import manifest as manifest_schema
+from reconciler.rendering.schemas.access_tests import access_tests_schema
 from reconciler.rendering.schemas.fleet import fleet_schema
 from reconciler.rendering.schemas.manifest import Schema
 
@@ -45,6 +46,7 @@ def editor_schemas(form: type[BaseModel], fleet_form: type[BaseModel], kinds: It
     """The schemas for all files of a project and of a fleet, by file name. The forms are those of the two files."""
     kinds = tuple(kinds)
     return {
+        "access-tests.json": access_tests_schema(),
         "environment.json": environment_schema(form, kinds),
         "fleet.json": fleet_schema(fleet_form),
         "manifest.json": manifest_schema.manifest_schema(kinds),
