@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -47,8 +48,29 @@ class Resource(Struct, frozen=True):
     origin: str = ""
 
 
-Matches = dict[tuple[str, bool], Resource]
-"""Routes by their path, and whether it is a prefix."""
+class _Routes:
+    """The routes of an edge by their paths, in a form of them; of routes with equal paths the first one."""
+
+    def __init__(self, routes: Iterable[Resource], form: Callable[[str], str] = str) -> None:
+        self._exact: dict[str, Resource] = {}
+        self._prefixes: dict[str, Resource] = {}
+        for route in routes:
+            kind = self._prefixes if route.fields.get("match_type") == "path_prefix" else self._exact
+            kind.setdefault(form(str(route.fields.get("match") or "")), route)
+        self._lengths = sorted({len(prefix) for prefix in self._prefixes}, reverse=True)
+
+    def find(self, path: str) -> Resource | None:
+        """The route with the longest match; an exact one before a prefix."""
+        if (exact := self._exact.get(path)) is not None:
+            return exact
+        for length in self._lengths:
+            if length <= len(path) and (route := self._prefixes.get(path[:length])) is not None:
+                return route
+        return None
+
+
+Serving = tuple[tuple[str, tuple[Resource, ...]], ...]
+"""Hosts and wildcards with the objects that serve them."""
 
 
 class Account:
@@ -72,8 +94,8 @@ class Account:
         self.resources: dict[str, Resource] = {}
         self.doors: dict[Door, dict[str, list[Resource]]] = defaultdict(lambda: defaultdict(list))
         self.routes: dict[str, list[Resource]] = defaultdict(list)
-        self._by_match: dict[str, Matches] = {}
-        self._in_lower_case: dict[str, Matches] = {}
+        self._serving: dict[tuple[Door, str], Serving] = {}
+        self._matches: dict[str, tuple[_Routes, _Routes]] = {}
         self.rules: dict[str, list[Resource]] = defaultdict(list)
         self.restrictions: dict[str, Resource] = {}
         self.openers: dict[str, Resource] = {}
@@ -110,48 +132,30 @@ class Account:
 
     def list_paths(self, door: Door, host: str) -> set[str]:
         """The paths of the routes that may serve a host."""
-        patterns = find_patterns(host, self.doors[door]) if door in self.doors else []
         return {
             str(route.fields.get("match") or "")
-            for pattern in patterns
-            for resource in self.doors[door][pattern]
+            for resource in self._list_covering(door, host)
             for route in self.routes.get(resource.key, ())
         }
 
     def choose_routes(self, region: Region, path: str) -> tuple[str, ...]:
         """What decides about a path: the routes that serve it, of each edge that covers the host."""
-        hosts = self.doors.get(region.door, {})
-        chosen = [
-            (self.find_route(resource, path), self.is_plain(resource, path))
-            for pattern in find_patterns(region.host, hosts)
-            for resource in hosts[pattern]
-        ]
+        chosen = [self.find_route(resource.key, path) for resource in self._list_covering(region.door, region.host)]
         return tuple(f"{route.key if route is not None else ''} {is_plain}" for route, is_plain in chosen)
 
-    def find_route(self, edge: Resource, path: str) -> Resource | None:
-        """The route of an edge with the longest match; an exact one before a prefix."""
-        if edge.key not in self._by_match:
-            self._by_match[edge.key] = self._list_matches(edge, str)
-        return _find_match(self._by_match[edge.key], path)
-
-    def is_plain(self, edge: Resource, path: str) -> bool:
-        """Whether it is documented which route serves a path: it has one form, and equals no other in lower case."""
-        if edge.key not in self._in_lower_case:
-            self._in_lower_case[edge.key] = self._list_matches(edge, str.lower)
-        if _ODD_PATH.search(path):
-            return False
-        return _find_match(self._in_lower_case[edge.key], path.lower()) is self.find_route(edge, path)
-
-    def _list_matches(self, edge: Resource, form: Callable[[str], str]) -> Matches:
-        """The routes of an edge by their path in a form; the first of those with equal paths."""
-        return {
-            (form(str(route.fields.get("match") or "")), route.fields.get("match_type") == "path_prefix"): route
-            for route in reversed(self.routes.get(edge.key, []))
-        }
+    def find_route(self, edge: str, path: str) -> tuple[Resource | None, bool]:
+        """The route of an edge, by its key, that serves a path, and whether that is documented: the path has one form,
+        and equals that of no other route in lower case."""
+        if edge not in self._matches:
+            routes = self.routes.get(edge, [])
+            self._matches[edge] = _Routes(routes), _Routes(routes, str.lower)
+        as_written, in_lower_case = self._matches[edge]
+        route = as_written.find(path)
+        return route, not _ODD_PATH.search(path) and in_lower_case.find(path.lower()) is route
 
     def has_way_in(self, region: Region) -> bool:
         """Whether something serves the host of a region: an upstream, or a policy that may answer or forward."""
-        return any(map(self._is_served, self.list_ways_in(region)))
+        return any(map(self._is_served, self._list_covering(region.door, region.host)))
 
     def find_patterns(self, region: Region) -> list[str]:
         """The declared hosts and wildcards that cover the host of a region, the most specific first."""
@@ -159,9 +163,46 @@ class Account:
 
     def list_ways_in(self, region: Region) -> list[Resource]:
         """The objects that cover the host of a region, the most specific first."""
-        hosts = self.doors.get(region.door, {})
-        patterns = find_patterns(region.host, hosts)
-        return [resource for pattern in patterns for resource in hosts[pattern]]
+        return [*self._list_covering(region.door, region.host)]
+
+    def _list_covering(self, door: Door, host: str) -> Sequence[Resource]:
+        return [
+            resource for pattern, found in self.list_serving(door, host) if pattern != f"*.{host}" for resource in found
+        ]
+
+    # --- questions of a compilation -----------------------------------------------------------------------------------
+
+    def list_serving(self, door: Door, host: str) -> Serving:
+        """What covers a host, the most specific first, with the objects in the order of their keys. In the end the
+        wildcard that begins with the host, if there is one."""
+        if (door, host) not in self._serving:
+            hosts = self.doors.get(door, {})
+            patterns = find_patterns(host, hosts)
+            if (wildcard := f"*.{host}") in hosts:
+                patterns.append(wildcard)
+            self._serving[door, host] = tuple(
+                (pattern, tuple(sorted(hosts[pattern], key=lambda resource: resource.key))) for pattern in patterns
+            )
+        return self._serving[door, host]
+
+    def find_resource(self, key: str) -> Resource | None:
+        return self.resources.get(key)
+
+    def list_rules(self, policy: str) -> Sequence[Resource]:
+        """The rules of an IP policy, by its key."""
+        return self.rules.get(policy, ())
+
+    def find_restriction(self, part: str) -> Resource | None:
+        """The restriction of a part of the account that is enforced."""
+        return self.restrictions.get(part)
+
+    def why_unread(self, kind: str) -> str | None:
+        return self.unread.get(kind)
+
+    def has_more(self) -> bool:
+        return self.is_partial
+
+    # --- others -------------------------------------------------------------------------------------------------------
 
     def find_authority(self, name: str) -> str | None:
         """The digest of the certificate authority of this name, with or without its kind; None if there is none."""
@@ -182,13 +223,6 @@ class Account:
         return bool(role.policy) or role.from_agent or _has_upstream(resource.fields)
 
 
-def _find_match(matches: Matches, path: str) -> Resource | None:
-    if (exact := matches.get((path, False))) is not None:
-        return exact
-    prefixes = (matches.get((path[:length], True)) for length in range(len(path), -1, -1))
-    return next((route for route in prefixes if route is not None), None)
-
-
 def identify_authority(resource: Resource) -> str:
     """The digest of a certificate authority's certificate, or its key if that is not known."""
     certificate = resource.fields.get("ca_pem")
@@ -203,7 +237,17 @@ def _has_upstream(fields: Mapping[str, Any]) -> bool:
     return is_enabled(fields.get("backend")) or may_answer(document)
 
 
-def split_url(url: str, bindings: Iterable[str]) -> Iterator[tuple[Door, str]]:
+def split_url(url: str, bindings: Iterable[str]) -> tuple[tuple[Door, str], ...]:
+    """Where a URL is reached, and its host."""
+    return _split_url(url, tuple(bindings))
+
+
+@lru_cache(65536)
+def _split_url(url: str, bindings: tuple[str, ...]) -> tuple[tuple[Door, str], ...]:
+    return tuple(_read_url(url, bindings))
+
+
+def _read_url(url: str, bindings: Iterable[str]) -> Iterator[tuple[Door, str]]:
     if "${{" in url:  # known after apply
         scheme, _, host = url.partition("://")
         yield from ((Door(scheme, 0, binding), host) for binding in bindings)

@@ -33,7 +33,6 @@ class Difference(Struct, frozen=True):
     before, after   who gets through; None: there is no way in
     witness         a request that shows the difference, in words; empty if there is none to show
     is_certain      the witness holds whatever the facts are that are not known
-    digest          of the entry point, and of exactly who gets through before and after
     depends_on      if it is not certain: these facts
     example         the properties of the witness; None if there is none to show
     """
@@ -44,7 +43,6 @@ class Difference(Struct, frozen=True):
     after: EntryPoint | None
     witness: str
     is_certain: bool
-    digest: str
     depends_on: tuple[str, ...] = ()
     example: Request | None = None
 
@@ -97,6 +95,9 @@ def _regions(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoi
             known: dict[object, tuple[EntryPoint | None, EntryPoint | None]] = {}
             for path, below in cut_paths(paths):
                 region = Region(door, pattern, path, below)
+                if not paths:
+                    yield region, _enter(before, region, paths), _enter(after, region, paths)
+                    break
                 example = region.example_path(mentioned)
                 routes = before.choose_routes(region, example), after.choose_routes(region, example)
                 if routes not in known:  # other paths of the same routes are served in the same way
@@ -213,20 +214,21 @@ class _Judge:
         witness = describe_request(region, fold_case(paths), declared, found, *programs)
         depends_on = () if found.is_certain else tuple(_list_open(found, *programs))
         sides = judged.before, judged.after
-        identity = self._identify(judged)
-        return Difference(
-            region, judged.verdict, *sides, witness, found.is_certain, identity, depends_on, found.request
-        )
+        return Difference(region, judged.verdict, *sides, witness, found.is_certain, depends_on, found.request)
 
-    def _identify(self, judged: _Judged) -> str:
-        """The digest of a difference. Secrets count by digests that are slow to guess, with the entry point as salt."""
-        salt = str(judged.region)
-        sides = [program_text(side.program) if side is not None else "" for side in (judged.before, judged.after)]
-        text = "\n".join([salt, str(judged.verdict), *sides])
-        for secret, name in self._before.builder.secrets.items():
-            if name in text:
-                text = text.replace(name, digest_secret(Secret(secret, ""), salt))
-        return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+def identify(difference: Difference, builder: Builder) -> str:
+    """The digest of the entry point, the verdict, and exactly who gets through before and after.
+
+    Secrets count by digests that are slow to guess, with the entry point as salt.
+    """
+    salt = str(difference.region)
+    sides = [program_text(side.program) if side is not None else "" for side in (difference.before, difference.after)]
+    text = "\n".join([salt, str(difference.verdict), *sides])
+    for secret, name in builder.secrets.items():
+        if name in text:
+            text = text.replace(name, digest_secret(Secret(secret, ""), salt))
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def _judge_loss(after: EntryPoint | None) -> Verdict:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from reconciler.access.account import (
 from reconciler.access.conditions import Certificate, Claim, Condition
 from reconciler.access.modules import MODULES, is_enabled
 from reconciler.access.networks import Networks
-from reconciler.access.places import Door, Region, find_patterns
+from reconciler.access.places import Door, Region
 from reconciler.access.policies import Seen, Written, compile_policy, digest, is_computed, networks_of
 from reconciler.access.programs import PASS, REFUSE, Program, conditions_of
 from reconciler.model.access import Authority, Upstream, read_list
@@ -64,14 +64,13 @@ class EntryPoint(Struct, frozen=True):
 
 def enter(account: Account, region: Region, paths: Set[str] = frozenset()) -> EntryPoint:
     """Who gets through in a region. `paths`: those that both states mention."""
-    compiler = _Compiler(account)
-    program = compiler.compile(region, region.example_path(paths) if region.path or region.below else "")
-    return EntryPoint(region, tuple(compiler.words), frozenset(compiler.uses), program)
+    path = region.example_path(paths) if region.path or region.below else ""
+    return _enter_once(account, region, path, lambda compiler: compiler.compile(region, path))
 
 
 def trace(account: Account, region: Region) -> tuple[EntryPoint, Mapping[Condition, tuple[str, ...]]]:
     """As `enter` and `enter_part`, with the names of the resources that each condition comes from."""
-    compiler = _Compiler(account)
+    compiler = _Compiler(Answers(account))
     compiler.origins = {}
     if region.door.binding == "account":
         program = compiler.guard(region.door.scheme, PASS)
@@ -95,17 +94,57 @@ def enter_wildcard(account: Account, region: Region) -> EntryPoint | None:
 
 def enter_part(account: Account, region: Region) -> EntryPoint:
     """Who may use a part of the account."""
-    compiler = _Compiler(account)
-    program = compiler.guard(region.door.scheme, PASS)
-    return EntryPoint(region, tuple(compiler.words), frozenset(compiler.uses), program)
+    return _enter_once(account, region, "", lambda compiler: compiler.guard(region.door.scheme, PASS))
+
+
+def _enter_once(account: Account, region: Region, path: str, compile_in: Callable[[_Compiler], Program]) -> EntryPoint:
+    """The entry point; one of another state if this state answers everything that was asked for it in the same way."""
+    known: list[tuple[Answers, EntryPoint]] = account.builder.compiled[region.door, region.host, path]
+    for answers, entry in known:
+        if answers.hold_in(account):
+            return entry if entry.region == region else replace(entry, region=region)
+    compiler = _Compiler(Answers(account))
+    program = compile_in(compiler)
+    entry = EntryPoint(region, tuple(compiler.words), frozenset(compiler.uses), program)
+    known.append((compiler.answers, entry))
+    return entry
+
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
+
+
+class Answers:
+    """What a compilation asks a state of an account, with the answers. It learns of the state in no other way."""
+
+    def __init__(self, account: Account) -> None:
+        self.builder = account.builder
+        self._account = account
+        self._known: dict[tuple[Any, ...], Any] = {}
+
+    def ask(self, question: Callable[[Account, *Args], T], *args: *Args) -> T:
+        key = (question, *args)
+        if key not in self._known:
+            self._known[key] = question(self._account, *args)
+        answer: T = self._known[key]
+        return answer
+
+    def hold_in(self, account: Account) -> bool:
+        """Whether a state answers the same."""
+        if account is not self._account:
+            for (question, *args), answer in self._known.items():
+                given = question(account, *args)
+                if given is not answer and given != answer:
+                    return False
+        return True
 
 
 class _Compiler:
     """Compiles one region, and notes what decides about it."""
 
-    def __init__(self, account: Account) -> None:
-        self.account = account
-        self.builder = account.builder
+    def __init__(self, answers: Answers) -> None:
+        self.answers = answers
+        self.builder = answers.builder
         self.words: list[object] = []
         self.uses: set[str] = set()
         self.written: Written = {}
@@ -134,7 +173,7 @@ class _Compiler:
         program = self._serve(door, region.host, path)
         if door.binding == "public":
             return self.guard("endpoints", program)
-        if door.binding == "kubernetes" and "endpoints" in self.account.restrictions:
+        if door.binding == "kubernetes" and self.answers.ask(Account.find_restriction, "endpoints") is not None:
             guarded = self.guard("endpoints", program)
             what = Claim("the restriction of endpoints applies to Kubernetes traffic", is_open=True)
             return self.builder.branch(what, guarded, program)
@@ -142,9 +181,9 @@ class _Compiler:
 
     def guard(self, part: str, program: Program) -> Program:
         """The program behind the account's restriction of a part, if it is enforced."""
-        restriction = self.account.restrictions.get(part)
+        restriction = self.answers.ask(Account.find_restriction, part)
         if restriction is None:
-            if self.account.is_partial and part != "endpoints":
+            if self.answers.ask(Account.has_more) and part != "endpoints":
                 what = Claim(f"{NOT_DECLARED}an IP restriction of {PARTS[part]}", is_open=True)
                 return self.builder.branch(what, REFUSE, program)
             return self._doubt_unread(program, "IPRestriction")
@@ -153,58 +192,49 @@ class _Compiler:
         return self._trace(self.admit_networks(policies, [], [], program, REFUSE), restriction.name)
 
     def _doubt_unread(self, program: Program, kind: str) -> Program:
-        if (why := self.account.unread.get(kind)) is None:
+        if (why := self.answers.ask(Account.why_unread, kind)) is None:
             return program
         what = Claim(f"not read: {kind}", why, is_open=True)
         return self.builder.branch(what, program, REFUSE)
 
     def _doubt_missing(self, what: str, does: str, context: str = "") -> Claim:
         """The claim about an object that is referred to and not among the resources."""
-        text = f"{NOT_DECLARED}{what}" if self.account.is_partial else f"{what} {does}"
+        text = f"{NOT_DECLARED}{what}" if self.answers.ask(Account.has_more) else f"{what} {does}"
         return Claim(text, context, is_open=True)
 
     def _serve(self, door: Door, host: str, path: str) -> Program:
         """What the objects that cover a host do, the most specific first."""
-        hosts = self.account.doors.get(door, {})
-        patterns = find_patterns(host, hosts)
-        program = self._serve_by(patterns, door, host, path)
-        if (wildcard := f"*.{host}") not in hosts:
-            return program
+        serving = self.answers.ask(Account.list_serving, door, host)
+        if not serving or serving[-1][0] != (wildcard := f"*.{host}"):
+            return self._serve_by(serving, door, path)
+        *covering, below = serving
+        program = self._serve_by(covering, door, path)
         what = Claim(f"{wildcard} serves {host} itself", is_open=True)
-        own = patterns[:1] if host in hosts else []
-        others = patterns[len(own) :]
-        return self.builder.branch(what, self._serve_by([*own, wildcard, *others], door, host, path), program)
+        own = [level for level in covering if level[0] == host]
+        return self.builder.branch(what, self._serve_by([*own, below, *covering[len(own) :]], door, path), program)
 
-    def _serve_by(self, patterns: Sequence[str], door: Door, host: str, path: str) -> Program:
-        hosts = self.account.doors.get(door, {})
+    def _serve_by(self, serving: Sequence[tuple[str, Sequence[Resource]]], door: Door, path: str) -> Program:
         program: Program = REFUSE
-        for index, pattern in reversed(list(enumerate(patterns))):
-            resources = hosts[pattern]
+        for index, (pattern, resources) in reversed([*enumerate(serving)]):
             mine: Program = REFUSE
-            for resource in sorted(resources, key=lambda member: member.key):
+            for resource in resources:
                 mine = self.builder.either(mine, self._enter(resource, door, path))
-            program = self._prefer(mine, program, resources, hosts, patterns[index + 1 :], host, pattern)
+            rest = [resource for _, found in serving[index + 1 :] for resource in found]
+            program = self._prefer(mine, program, resources, rest, pattern)
         return program
 
     def _prefer(
-        self,
-        mine: Program,
-        others: Program,
-        resources: Sequence[Resource],
-        hosts: Mapping[str, list[Resource]],
-        less_specific: Sequence[str],
-        host: str,
-        pattern: str,
+        self, mine: Program, others: Program, resources: Sequence[Resource], rest: Sequence[Resource], pattern: str
     ) -> Program:
-        """The program of a pattern instead of those of less specific ones, as far as that is documented."""
+        """The program of a pattern instead of that of less specific ones, whose objects are `rest`, as far as that is
+        documented."""
         chosen = mine
         if others is not REFUSE and all(role_of(resource).from_agent for resource in resources):  # all may be offline
             chosen = self.builder.either(mine, others)
-        rest = [resource for name in less_specific for resource in hosts[name]]
-        if rest and any(is_edge(one) != is_edge(other) for one in resources for other in rest):
+        if any(is_edge(one) != is_edge(other) for one in resources for other in rest):
             what = Claim("an edge and an endpoint share a host by the most specific name", pattern, is_open=True)
             chosen = self.builder.branch(what, chosen, others)
-        if pattern.startswith("*.") and less_specific:
+        if pattern.startswith("*.") and rest:
             what = Claim("the longest wildcard serves a host that two cover", pattern, is_open=True)
             chosen = self.builder.branch(what, chosen, others)
         return chosen
@@ -235,7 +265,7 @@ class _Compiler:
         return self.builder.branch(what, ended, passed_on)
 
     def _enter_routes(self, edge: Resource, path: str) -> Program:
-        route = self.account.find_route(edge, path)
+        route, is_plain = self.answers.ask(Account.find_route, edge.key, path)
         if route is None:
             return self._doubt_unread(REFUSE, "HTTPSEdgeRoute")
         self.uses.add(route.name)
@@ -243,7 +273,7 @@ class _Compiler:
         if path.startswith(_RESERVED) and any(is_enabled(route.fields.get(name)) for name in _LOGINS):
             what = Claim("a path that logins reserve reaches the backend", is_open=True)
             program = self.builder.branch(what, program)
-        if not self.account.is_plain(edge, path):
+        if not is_plain:
             what = Claim("a path with escapes, empty segments or other case is compared as it is", is_open=True)
             others = self.builder.branch(Claim("another route lets it through", is_open=True), PASS)
             program = self.builder.branch(what, program, others)
@@ -294,7 +324,7 @@ class _Compiler:
         return self._reach_backend(str(module.get("backend_id")), seen)
 
     def _reach_backend(self, key: str, seen: frozenset[str]) -> Program:
-        resource = self.account.resources.get(key)
+        resource = self.answers.ask(Account.find_resource, key)
         if resource is None:
             return self.builder.branch(self._doubt_missing(f"the backend {key}", "can be reached"), PASS)
         self.uses.add(resource.name)
@@ -320,11 +350,12 @@ class _Compiler:
         """Continues with the addresses that an allow rule and no deny rule of the policies and lists matches."""
         allow, deny, missing = [*allowed], [*denied], []
         for key in map(str, policies):
-            if key not in self.account.resources:
+            policy = self.answers.ask(Account.find_resource, key)
+            if policy is None:
                 missing.append(key)
             else:
-                self.uses.add(self.account.resources[key].name)
-            for rule in self.account.rules.get(key, ()):
+                self.uses.add(policy.name)
+            for rule in self.answers.ask(Account.list_rules, key):
                 self.uses.add(rule.name)
                 (allow if rule.fields.get("action") == "allow" else deny).append(rule.fields.get("cidr"))
         try:
@@ -344,8 +375,8 @@ class _Compiler:
                 what, program, self.builder.branch(Claim(f"{key} admits", is_open=True), passed)
             )
         for kind in ("IPPolicy", "IPPolicyRule"):
-            if kind in self.account.unread:
-                what = Claim(f"not read: {kind}", self.account.unread[kind], is_open=True)
+            if (why := self.answers.ask(Account.why_unread, kind)) is not None:
+                what = Claim(f"not read: {kind}", why, is_open=True)
                 program = self.builder.branch(what, passed, refused)
         return program
 
@@ -357,20 +388,24 @@ class _Compiler:
         program = self.builder.branch(Certificate(frozenset(key for key, _ in known), names), passed)
         if len(known) == len(found):
             return program
-        words = "a certificate authority" if self.account.is_partial else "a certificate authority that does not exist"
+        words = (
+            "a certificate authority"
+            if self.answers.ask(Account.has_more)
+            else "a certificate authority that does not exist"
+        )
         what = self._doubt_missing(words, "admits clients", digest(keys))
         return self.builder.branch(what, passed, program)
 
     def list_rules(self, policies: list[Any]) -> list[str]:
         """The decision of each rule of IP policies, in order: what they are, whatever their ids."""
-        rules = [rule.fields for key in policies for rule in self.account.rules.get(str(key), ())]
+        rules = [rule.fields for key in policies for rule in self.answers.ask(Account.list_rules, str(key))]
         return sorted(f"{fields.get('action')} {fields.get('cidr')}" for fields in rules)
 
     def authority(self, text: Any) -> tuple[str, str] | None:
         """The digest of a certificate authority and its name, by its key or its certificate."""
         if isinstance(text, str) and "-----BEGIN" in text:
             return digest(text.strip()), "a certificate in the policy"
-        resource = self.account.resources.get(str(text))
+        resource = self.answers.ask(Account.find_resource, str(text))
         if resource is None or not isinstance(resource.kind.access, Authority):
             return None
         self.uses.add(resource.name)
@@ -395,10 +430,9 @@ class _Compiler:
             what = Claim("more endpoints forward to each other than are followed", is_open=True)
             return self.builder.branch(what, PASS)
         for door, host in split_url(url, (binding,)):
-            hosts = self.account.doors.get(door, {})
-            patterns = find_patterns(host, hosts)
-            if not patterns:
-                if not self.account.is_partial:
+            serving = [level for level in self.answers.ask(Account.list_serving, door, host) if level[0] != f"*.{host}"]
+            if not serving:
+                if not self.answers.ask(Account.has_more):
                     return offline
                 return self.builder.branch(self._doubt_missing(f"the endpoint {url}", ""), PASS, offline)
             self._chain.append(url)
@@ -410,7 +444,7 @@ class _Compiler:
                 what = Claim("a long chain of endpoints that forward to each other is followed", is_open=True)
                 program = self.builder.branch(what, program)
             self._chain.pop()
-            if all(role_of(resource).from_agent for pattern in patterns for resource in hosts[pattern]):
+            if all(role_of(resource).from_agent for _, found in serving for resource in found):
                 return self.builder.either(program, offline) if offline is not REFUSE else program
             return program
         raise AssertionError("unreachable: there is one binding")
@@ -420,7 +454,7 @@ class _Silent(_Compiler):
     """Compiles without repeating words."""
 
     def __init__(self, parent: _Compiler) -> None:
-        super().__init__(parent.account)
+        super().__init__(parent.answers)
         self.uses, self._scheme = parent.uses, parent._scheme
         self.written, self.seen = parent.written, parent.seen
 

@@ -129,6 +129,7 @@ def parse_networks(cidrs: Iterable[str]) -> Networks:
     return Networks(_join(sorted(_range_of(cidr) for cidr in cidrs)))
 
 
-def decide(allowed: Iterable[str], denied: Iterable[str]) -> Networks:
+@lru_cache(maxsize=1024)
+def decide(allowed: tuple[str, ...], denied: tuple[str, ...]) -> Networks:
     """The addresses that an `allow` rule and no `deny` rule matches. Raises ValueError as `parse_networks`."""
     return parse_networks(allowed) - parse_networks(denied)

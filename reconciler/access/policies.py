@@ -567,7 +567,7 @@ def _word(action: Any) -> str:
 
 def networks_of(lists: tuple[list[str], list[str]]) -> Source:
     """The condition of allowed and denied networks. Raises ValueError if a text is no network."""
-    return Source(decide(*lists))
+    return Source(decide(*map(tuple, lists)))
 
 
 def may_answer(document: Any) -> bool:

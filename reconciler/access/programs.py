@@ -6,8 +6,9 @@ Equal programs of one `Builder` are the same object, so that what did not change
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -42,6 +43,8 @@ class Builder:
 
     def __init__(self) -> None:
         self._made: dict[tuple[Condition, int, int], Branch] = {}
+        self.compiled: defaultdict[Any, list[Any]] = defaultdict(list)
+        """What was compiled so far for the states that share the builder, by what was asked for."""
         self.secrets: dict[str, str] = {}
         """The name of each secret text that conditions mention. Names say nothing about the texts."""
 

@@ -67,7 +67,7 @@ def _list_places(account: Account, region: Region) -> Iterator[Step]:
 
 
 def _describe_route(account: Account, edge: Resource, path: str) -> Step:
-    route = account.find_route(edge, path)
+    route, _ = account.find_route(edge.key, path)
     if route is None:
         return Step(f"no route of it serves {path}", (), holds=False)
     match, kind = str(route.fields.get("match")), route.fields.get("match_type")

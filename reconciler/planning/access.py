@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from reconciler.access.account import Account, Resource
-from reconciler.access.compare import Difference, compare, describe
+from reconciler.access.compare import Difference, compare, describe, identify
 from reconciler.access.gates import keep_gates
 from reconciler.access.places import Region
 from reconciler.access.programs import Builder
@@ -119,11 +119,11 @@ def mark_risks(changes: Iterable[Change], access: Iterable[AccessChange]) -> Ite
 
 def compare_accounts(before: Account, after: Account, changed: Collection[str]) -> tuple[AccessChange, ...]:
     """The entry points that differ. `changed`: the resources that may be causes. Both states share one builder."""
-    entries = ((_show(difference, changed), difference.region) for difference in compare(before, after))
+    entries = ((_show(difference, changed, after.builder), difference.region) for difference in compare(before, after))
     return tuple(_conceal_others(entries, before, after))
 
 
-def _show(difference: Difference, changed: Collection[str]) -> AccessChange:
+def _show(difference: Difference, changed: Collection[str], builder: Builder) -> AccessChange:
     after = difference.after
     return AccessChange(
         str(difference.region),
@@ -133,7 +133,7 @@ def _show(difference: Difference, changed: Collection[str]) -> AccessChange:
         difference.witness,
         difference.is_certain,
         tuple(sorted(difference.uses.intersection(changed))),
-        difference.digest,
+        identify(difference, builder),
         difference.depends_on,
         public=after is not None and is_public(after.program) is not False,
     )

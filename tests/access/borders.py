@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from random import Random
@@ -52,8 +53,9 @@ class Borders:
         keys = dict.fromkeys(key for state in self.states for key in state.index.servers)
         self.served = [(key, border_paths(self.states, key)) for key in keys]
         self.changed = [place for place in self.served if _differs(self.states, place[0])]
-        self.sources = [*OUTSIDE, *_border_sources({cidr for account in accounts for cidr in _networks(account)})]
-        self.changed_sources = _border_sources({*_networks(before)} ^ {*_networks(after)})
+        networks = [{*_networks(account)} for account in accounts]
+        self.sources = [*OUTSIDE, *_border_sources(networks[0] | networks[1])]
+        self.changed_sources = _border_sources(networks[0] ^ networks[1])
         self.certificates = [None, *_ids(accounts, _AUTHORITIES)]
         settings = [value for account in accounts for value in every_setting(account)]
         self.identities = [None, *dict.fromkeys(user for value in settings for user in border_identities(value))]
@@ -224,7 +226,13 @@ def every_setting(account: o.Account) -> Iterator[o.Object]:
     """Each map in the modules and traffic policies of an account."""
     for kind in ("HTTPSEdgeRoute", "TLSEdge", "TCPEdge", "CloudEndpoint", "AgentEndpoint"):
         for found in account.get(kind, ()):
-            yield from _maps(found)
+            yield from _settings_of(marshal.dumps(found))
+
+
+@lru_cache(4096)
+def _settings_of(body: bytes) -> tuple[o.Object, ...]:
+    """The settings of an object in a form that is fast to compare: two states have most objects in common."""
+    return tuple(_maps(marshal.loads(body)))  # noqa: S302 - written by our caller
 
 
 def _maps(value: Any) -> Iterator[o.Object]:

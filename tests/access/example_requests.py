@@ -12,7 +12,7 @@ from reconciler.access.search import Request as Example
 from reconciler.access.search import TokenKey
 from tests.access import objects as o
 from tests.access.borders import BROWSER, PREFLIGHT, every_setting
-from tests.access.gateway.gateway import Gateway
+from tests.access.gateway.index import list_expressions
 from tests.access.gateway.messages import BindRequest, Identity, PlaneRequest, Request, Signature, Token
 
 METHODS = {"GET": ("GET", (BROWSER,)), "OPTIONS": ("OPTIONS", (BROWSER,)), "CORS preflight": ("OPTIONS", PREFLIGHT)}
@@ -40,7 +40,7 @@ def to_request(
         return None
     paths = {route["match"] for state in states for route in state.get("HTTPSEdgeRoute", ())}
     paths -= set() if region.path else {"/"}  # of other edges: here it would leave nothing
-    unset = {key: False for state in states for key in Gateway(state).expressions()}
+    unset = {key: False for state in states for key in list_expressions(state)}
     method, headers = METHODS[example.method]
     return Request(
         region.door.scheme,

@@ -52,10 +52,15 @@ FAULTS: tuple[Bug, ...] = (
         "yield region, enter_part(after, region), enter_part(before, region)",
     ),
     # --- which object serves ------------------------------------------------------------------------------------------
-    _fault("exact routes serve nothing", ACCOUNT, "matches.get((path, False))", "matches.get((path, None))"),
-    _fault("the shortest prefix serves", ACCOUNT, "range(len(path), -1, -1)", "range(len(path) + 1)"),
+    _fault("exact routes serve nothing", ACCOUNT, "exact := self._exact.get(path)", "exact := self._exact.get('')"),
     _fault(
-        "the least specific host serves", ENTERING, "reversed(list(enumerate(patterns)))", "list(enumerate(patterns))"
+        "the shortest prefix serves",
+        ACCOUNT,
+        "for prefix in self._prefixes}, reverse=True)",
+        "for prefix in self._prefixes})",
+    ),
+    _fault(
+        "the least specific host serves", ENTERING, "in reversed([*enumerate(serving)]):", "in [*enumerate(serving)]:"
     ),
     _fault(
         "agents are always online",
@@ -73,7 +78,7 @@ FAULTS: tuple[Bug, ...] = (
     _fault(
         "what serves nothing is a way in",
         ACCOUNT,
-        "return any(map(self._is_served, self.list_ways_in(region)))",
+        "return any(map(self._is_served, self._list_covering(region.door, region.host)))",
         "return True",
     ),
     _fault(
@@ -218,6 +223,12 @@ FAULTS: tuple[Bug, ...] = (
         "if not authorities:",
     ),
     # --- comparing ----------------------------------------------------------------------------------------------------
+    _fault(
+        "what was compiled for one state serves for the other",
+        ENTERING,
+        "if given is not answer and given != answer:",
+        "if False:",
+    ),
     _fault(
         "what was closed before is not searched",
         SEARCH,

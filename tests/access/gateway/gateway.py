@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.access.gateway.credentials import may_bind, may_open
-from tests.access.gateway.index import Index
+from tests.access.gateway.index import Index, list_expressions
 from tests.access.gateway.messages import Answer, BindRequest, PlaneRequest, Request
 from tests.access.gateway.servers import Account
 from tests.access.gateway.simulation import Simulation
@@ -74,4 +74,4 @@ class Gateway:
 
     def expressions(self) -> frozenset[str]:
         """The keys of all expressions in the traffic policies of the account, for `assignments` of requests."""
-        return self.index.expressions()
+        return list_expressions(self.account)

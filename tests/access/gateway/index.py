@@ -51,19 +51,21 @@ class Index:
             return state
         return refuse(state.touch("form-of-refusal"), "the address is not allowed", 403, "3203")
 
-    def expressions(self) -> frozenset[str]:
-        """The keys of all expressions in the traffic policies of the account."""
-        return frozenset(
-            key for text in self._policy_texts() for key in compile_policy(text, (CONNECT, REQUEST)).expressions()
-        )
 
-    def _policy_texts(self) -> Iterable[str]:
-        for objects in self.account.values():
-            for found in objects:
-                policy = found.get("traffic_policy")
-                text = policy.get("value") if isinstance(policy, Mapping) else policy
-                if text:
-                    yield text
+def list_expressions(account: Account) -> frozenset[str]:
+    """The keys of all expressions in the traffic policies of an account."""
+    return frozenset(
+        key for text in _policy_texts(account) for key in compile_policy(text, (CONNECT, REQUEST)).expressions()
+    )
+
+
+def _policy_texts(account: Account) -> Iterable[str]:
+    for objects in account.values():
+        for found in objects:
+            policy = found.get("traffic_policy")
+            text = policy.get("value") if isinstance(policy, Mapping) else policy
+            if text:
+                yield text
 
 
 def find_module(holder: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:

@@ -70,6 +70,8 @@ class Simulation(PolicyRun):
         last = key[3] if certain is None else names[certain]
         wildcard = (*key[:3], f"*.{key[3]}")
         own = self.index.servers.get(wildcard, []) if last != key[3] or certain is None else []
+        if len(levels) < 2 and not own:
+            return state
         outcomes = [unite(self.serve_level(level, state)).outcome for level in levels]
         if own:
             reached = outcomes if certain is None else outcomes[: certain + 1]
