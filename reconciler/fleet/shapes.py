@@ -10,6 +10,7 @@ import re
 import string
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from reconciler.model.access_change import AccessChange
 from reconciler.model.address import Address
 from reconciler.model.change import Change, FieldChange
 from reconciler.model.fleet import Member
@@ -21,6 +22,7 @@ from reconciler.planning.judging.strictness import RESOURCE, SETTINGS, Strictnes
 
 _DIGITS = 12  # of the digest of a shape, which users copy
 _WORD = "A-Za-z0-9"
+_OBJECT_ID = re.compile(r"[a-z0-9]+_[A-Za-z0-9]{20,}")
 _LETTERS = string.ascii_letters + string.digits
 
 
@@ -30,15 +32,16 @@ def shape_of(plan: Plan, project: str, member: Member, rules: Rules, guards: Jso
     rules   of the member's project, which judged the plan: if they are loosened, the shape changes
     guards  of the fleet
 
-    It covers addresses, actions, paths, old and new values, risks, deliveries, required approvals and those that the
-    project grants, and the types and subjects of problems. Ids of live objects and the content of secrets differ in
-    every account, and are not part of it.
+    It covers addresses, actions, paths, old and new values, risks, changes of entry points, deliveries, required
+    approvals and those that the project grants, and the types and subjects of problems. Ids of live objects and the
+    content of secrets differ in every account, and are not part of it.
     """
     forms = _Forms(member, plan.names)
     content = [
         project,
         *(_sort(forms.change(change) for change in changes) for changes in (plan.changes, plan.additions)),
         _sort(form for call in plan.calls for form in forms.deliveries(call)),
+        _sort(forms.access(entry) for entry in plan.access),
         _sort([item.what, item.kind, item.count, item.is_optional, item.granted] for item in plan.approvals),
         _sort(forms.problem(problem) for problem in plan.problems),
         forms.rules(rules, {change.address for change in plan.changes}),
@@ -100,8 +103,12 @@ class _Forms:
         return self.text(str(value))
 
     def change(self, change: Change) -> Json:
+        address = change.address
+        is_by_id = address.name == change.id and _OBJECT_ID.fullmatch(
+            address.name
+        )  # not declared: the platform named it
         return [
-            self.address(change.address),
+            [address.kind, {"id": True}] if is_by_id else self.address(address),
             [str(change.action), str(change.reason), str(change.order or ""), change.protected],
             self.address(change.former),
             sorted(map(str, change.risks)),
@@ -111,6 +118,11 @@ class _Forms:
 
     def field(self, field: FieldChange) -> Json:
         return [field.path, self.value(field.old), self.value(field.new), str(field.changed_by)]
+
+    def access(self, entry: AccessChange) -> Json:
+        """What a reviewer sees of an entry point. The witness and the causes follow from it and the changes."""
+        texts = entry.entry_point, entry.before, entry.after, *entry.depends_on
+        return [str(entry.verdict), entry.is_certain, *map(self.text, texts)]
 
     def deliveries(self, call: Call) -> Iterator[Json]:
         for output, delivery in call.deliver.items():

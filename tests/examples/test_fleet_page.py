@@ -12,7 +12,9 @@ _RUN = re.compile(r"\b[0-9]{8}-[0-9]{6}-[0-9a-f]{4}\b")
 _HEADER = re.compile(r"^run .*?requests\s[0-9]+$", re.MULTILINE | re.DOTALL)
 _TIMES = re.compile(r"started [0-9: -]+ UTC, duration [0-9]+ m?s")
 # The member that is planned first represents the shape.
-_EXAMPLE = re.compile(r"^(  These are the values of|  +(domain|hostports):) .*$", re.MULTILINE)
+_EXAMPLE = re.compile(
+    r"^(  These are the values of|  +(?:domain|hostports|for example):|      values of) [^;\n]*", re.MULTILINE
+)
 
 
 def without_times(page: str) -> str:

@@ -176,6 +176,46 @@ def test_drift_of_one_member_is_reported_as_a_shape_in_every_format(shell: Fleet
     assert json.loads(plan.out)["format"] == "reconciler plan"
 
 
+OFFICE: list[dict[str, Any]] = [
+    {"kind": "IPPolicy", "name": "office", "spec": {"description": "Office"}},
+    {
+        "kind": "IPPolicyRule",
+        "name": "office",
+        "spec": {"ip_policy_id": {"ref": "IPPolicy/office"}, "cidr": "203.0.113.0/24", "action": "allow"},
+    },
+    {"kind": "TunnelGroupBackend", "name": "ledger", "spec": {"labels": {"app": "ledger"}}},
+    {
+        "kind": "TLSEdge",
+        "name": "ledger",
+        "spec": {
+            "hostports": ["ledger.${{ var.site }}.example.com:443"],
+            "backend": {"backend_id": {"ref": "TunnelGroupBackend/ledger"}},
+            "ip_restriction": {"ip_policy_ids": [{"ref": "IPPolicy/office"}]},
+        },
+    },
+    {"kind": "ReservedDomain", "name": "ledger", "spec": {"domain": "ledger.${{ var.site }}.example.com"}},
+]
+
+
+def test_a_fleet_reports_who_can_reach_what_once_for_all_members(shell: FleetShell) -> None:
+    write_fleet(shell.root, MEMBERS, *OFFICE, limits={"members_at_once": 1})
+    planned = " ".join(shell.fleet("plan").out.split())
+    assert "! 3 members (acme, globex, initech): tls://ledger.${{ var.site }}.example.com is a new way in" in planned
+    assert "no way in → 203.0.113.0/24" in planned
+    assert shell.fleet("apply", "--auto-approve", "--quiet").code == 0
+    for name in ("globex", "initech"):
+        account = shell.sandbox.accounts[name]
+        (policy,) = account.collection("/ip_policies", "ip_policies")
+        account.post("/ip_policy_rules", {"ip_policy_id": policy["id"], "cidr": "0.0.0.0/0", "action": "allow"})
+    found = shell.fleet("drift")
+    words = " ".join(found.out.split())
+    assert found.code == 2
+    assert "! 2 members (globex, initech): access was widened on the platform: tls://ledger.${{ var.site }}" in words
+    assert ".example.com from 203.0.113.0/24 → 0.0.0.0/0, because of IPPolicyRule/ipr_" in words
+    assert "is a new way in" not in words
+    assert words.count("Shape SHAPE") == 1  # one review, though the ids of the rules differ
+
+
 def test_an_apply_waits_for_the_approval_of_a_wave_and_resumes(shell: FleetShell) -> None:
     write(shell, waves=WAVES)
     result = shell.fleet("apply", "--auto-approve")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.fleet.shapes import shape_of
+from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.fleet import Member
@@ -113,6 +114,36 @@ def test_ids_and_secrets_do_not_change_the_shape() -> None:
         return shape(whole, member(name))
 
     assert of("one", "a1") == of("two", "b2")
+
+
+def test_an_object_that_was_added_on_the_platform_has_the_same_shape_in_every_account() -> None:
+    def of(name: str, cidr: str = "0.0.0.0/0") -> str:
+        id = f"ipr_{name * 8}"
+        added = change(f"IPPolicyRule/{id}", id=id, action=Action.DELETE, fields=(field("cidr", cidr, None),))
+        return shape(plan(additions=(added,)), member(name))
+
+    assert of("one") == of("two")
+    assert of("one", "10.0.0.0/8") != of("one")
+
+
+def test_access_is_part_of_the_shape() -> None:
+    """The same change of fields may open an entry point in one account, and none in another one."""
+
+    def of(name: str, **changed: Any) -> str:
+        host = f"{name}.example.com"
+        entry = AccessChange(f"https://{host}", Verdict.WIDENS, f"sign-in at {name}", "everyone", host, True, (), name)
+        return shape(plan(change(), access=(replace(entry, **changed),)), member(name))
+
+    assert of("one") == of("two")
+    changes: list[dict[str, Any]] = [
+        {"entry_point": "https://other.example.com"},
+        {"verdict": Verdict.EXPOSES},
+        {"before": "no one"},
+        {"after": "203.0.113.0/24"},
+        {"is_certain": False},
+        {"depends_on": ("not read: IPPolicy",)},
+    ]
+    assert len({of("one"), shape(plan(change()), member("one")), *(of("one", **other) for other in changes)}) == 8
 
 
 def test_everything_that_a_reviewer_approves_is_part_of_the_shape() -> None:

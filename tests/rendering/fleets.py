@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.fleet import (
@@ -31,7 +32,7 @@ from reconciler.rendering.wire import plan_json
 from tests.rendering import hostile
 
 NOON = 1_795_435_200.0  # 2026-11-23 12:00 UTC
-PLAIN, WIDE = "0a1b2c3d4e5f", "f0e1d2c3b4a5"
+PLAIN, WIDE, OPENED = "0a1b2c3d4e5f", "f0e1d2c3b4a5", "abcdefabcdef"
 RUN = Run(
     "20261123-120000-a1b2",
     "shops",
@@ -67,14 +68,37 @@ def plan(member: str, *, is_wide: bool = False) -> Plan:
         changes.append(Change(OFFICE, Action.UPDATE, Reason.FIELDS, "ipr_1", (cidr,), risks=(Risk.WIDENS_ACCESS,)))
     calls = (Call("create edge", EDGE, Verb.CREATE, "/edges/tls"),)
     approvals = (Approval("widens_access", "IPPolicyRule", 1, "IPPolicyRule/office widens access"),) if is_wide else ()
-    return Plan("base", changes=tuple(changes), calls=calls, approvals=approvals, created=NOON)
+    access = tuple(list_openings(member, "10.0.0.0/8", (str(OFFICE),))) if is_wide else ()
+    return Plan("base", access=access, changes=tuple(changes), calls=calls, approvals=approvals, created=NOON)
+
+
+def list_openings(member: str, before: str, causes: tuple[str, ...]) -> Iterator[AccessChange]:
+    """Two entry points of a member that let in everyone."""
+    for host in (f"{member}.example.com", f"admin.{member}.example.com"):
+        witness = f"`tls://{host}` from 192.0.2.1"
+        yield AccessChange(
+            f"tls://{host}", Verdict.WIDENS, before, "everyone", witness, True, causes, host, public=True
+        )
+
+
+def drift(member: str) -> Plan:
+    """A rule that was added to a policy on the platform, which opens entry points."""
+    address = Address("IPPolicyRule", f"ipr_of_{member}")
+    cidr = FieldChange("cidr", "0.0.0.0/0", None, ChangedBy.PLATFORM)
+    added = Change(address, Action.DELETE, Reason.ADDED, address.name, (cidr,), parent=Address("IPPolicy", "office"))
+    access = tuple(list_openings(member, "10.0.0.0/8", (str(address),)))
+    return Plan("base", access=access, additions=(added,), created=NOON)
 
 
 def shape(digest: str, member: str) -> Shape:
     return Shape(digest, member, "base", plan_json.write_plan(plan(member, is_wide=digest == WIDE)))
 
 
-SHAPES: Mapping[str, Shape] = {PLAIN: shape(PLAIN, "shop-1"), WIDE: shape(WIDE, "shop-8")}
+SHAPES: Mapping[str, Shape] = {
+    PLAIN: shape(PLAIN, "shop-1"),
+    WIDE: shape(WIDE, "shop-8"),
+    OPENED: Shape(OPENED, "shop-3", "base", plan_json.write_plan(drift("shop-3"))),
+}
 
 
 def task(place: int, state: TaskState = TaskState.SUCCEEDED, *, wave: int = 0, digest: str = PLAIN) -> TaskRecord:
@@ -158,7 +182,8 @@ STOPPED = roll_up(
 DRIFTED = roll_up(
     [
         *(replace(task(place), exit_code=2) for place in (1, 2)),
-        *(replace(task(place), counts={}, shape="") for place in (3, 4)),
+        *(replace(task(place, digest=OPENED), exit_code=2, counts={"added": 1}) for place in (3, 4)),
+        *(replace(task(place), counts={}, shape="") for place in (5, 6)),
     ],
     replace(ENDED, verb=RunVerb.DRIFT),
 )

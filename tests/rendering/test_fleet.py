@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as xml
 
@@ -14,12 +15,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler.model import exit_codes
+from reconciler.model.access_change import Verdict
 from reconciler.model.fleet import Amount, Member, Pause, Run, RunState, RunVerb, TaskState, Wave
 from reconciler.rendering import terminal_text
 from reconciler.rendering.fleet import junit, markdown, report_json, text
 from reconciler.rendering.fleet.reasons import abstract
 from reconciler.rendering.fleet.rollup import RollUp, build_rollup
 from reconciler.rendering.html import fleet_page
+from reconciler.rendering.wire.plan_json import write_plan
 from tests.rendering import fleets, hostile
 from tests.rendering.fleets import (
     APPLY,
@@ -27,6 +30,7 @@ from tests.rendering.fleets import (
     DRIFTED,
     ENDED,
     NOON,
+    PLAIN,
     PLANNED,
     RUN,
     STOPPED,
@@ -72,8 +76,84 @@ def test_junit_has_a_case_for_each_member_and_project() -> None:
 
 def test_drift_is_a_failure_in_junit() -> None:
     suites = xml.fromstring(junit.render_junit(DRIFTED))  # noqa: S314 - our own text
-    assert (suites.get("tests"), suites.get("failures")) == ("4", "2")
-    assert [failure.get("type") for failure in suites.iter("failure")] == ["drift", "drift"]
+    assert (suites.get("tests"), suites.get("failures")) == ("6", "4")
+    assert [failure.get("type") for failure in suites.iter("failure")] == ["drift"] * 4
+
+
+# --- entry points
+
+
+def summarize(seen: RollUp) -> list[tuple[str, int, str, tuple[str, ...]]]:
+    return [(row.access.entry_point, row.members, row.exemplar, row.shapes) for row in seen.access]
+
+
+def test_an_entry_point_that_many_members_open_is_one_row_with_the_variables_of_the_members() -> None:
+    other = fleets.shape(WIDE, "shop-11")  # another shape: its plan also has other changes
+    tasks = [
+        *(task(place, digest=WIDE) for place in range(1, 10)),
+        *(task(place, digest="0" * 12) for place in (11, 12)),
+    ]
+    seen = roll_up(tasks, ENDED, shapes={**fleets.SHAPES, "0" * 12: other})
+    assert summarize(seen) == [("tls://${{ var.domain }}", 11, "shop-8", (WIDE, "0" * 12))]
+    assert seen.access[0].access.more == ("tls://admin.${{ var.domain }}",)
+    assert seen.access[0].first == ("shop-1", "shop-2", "shop-3")
+
+
+def test_entry_points_that_open_to_others_are_rows_of_their_own_the_gravest_first() -> None:
+    plan = fleets.plan("shop-1", is_wide=True)
+    first, second = plan.access
+    narrowed = replace(first, verdict=Verdict.NARROWS, after="10.0.0.0/9")
+    changed = replace(plan, access=(narrowed, replace(second, after="203.0.113.0/24")))
+    shapes = {WIDE: fleets.shape(WIDE, "shop-8"), PLAIN: replace(fleets.SHAPES[PLAIN], plan=write_plan(changed))}
+    tasks = [*(task(place) for place in (1, 2, 3)), *(task(place, digest=WIDE) for place in (8, 9))]
+    found = [(row.access.verdict, row.access.after, row.members) for row in roll_up(tasks, ENDED, shapes=shapes).access]
+    assert found == [
+        (Verdict.WIDENS, "203.0.113.0/24", 3),
+        (Verdict.WIDENS, "everyone", 2),
+        (Verdict.NARROWS, "10.0.0.0/9", 3),
+    ]
+
+
+FORMATS = [text.render_text, markdown.render_markdown, fleet_page.render_page]
+
+
+def render_words(render: Callable[[RollUp], str], seen: RollUp) -> str:
+    """A page as one line of words without markup."""
+    words = re.sub(r"<style>.*?</style>|<script.*?</script>|<[^>]*>", " ", render(seen), flags=re.DOTALL)
+    return " ".join(words.replace("`", "").replace("**", "").split())
+
+
+@pytest.mark.parametrize("render", FORMATS)
+def test_drift_of_a_fleet_reports_what_was_opened_in_the_past(render: Callable[[RollUp], str]) -> None:
+    words = render_words(render, DRIFTED)
+    assert "access was widened on the platform: tls://${{ var.domain }} from 10.0.0.0/8 → everyone" in words
+    assert "because of IPPolicyRule/ipr_of_shop-3, which was added" in words
+    assert "lets in requests that were refused" not in words
+
+
+@pytest.mark.parametrize("render", FORMATS)
+def test_a_plan_of_a_fleet_names_each_entry_point_once_with_its_shape(render: Callable[[RollUp], str]) -> None:
+    words = render_words(render, PLANNED)
+    assert words.count("tls://${{ var.domain }} lets in requests that were refused") == 1
+    for part in ("shop-8, shop-9", "10.0.0.0/8 → everyone", "and 1 more entry point: tls://admin.${{ var.domain }}"):
+        assert part in words
+    assert f"values of shop-8; shape {WIDE}" in words
+
+
+def test_an_apply_does_not_repeat_the_entry_points_that_were_reviewed() -> None:
+    assert roll_up([task(8, digest=WIDE)], APPLY, WAVES).access == ()
+
+
+def test_many_changes_of_entry_points_are_truncated() -> None:
+    access = tuple(replace(entry, after=f"10.{number}.0.0/16") for number in range(200) for entry in
+                   fleets.list_openings("shop-8", "no one", ()))  # fmt: skip
+    wide = replace(fleets.shape(WIDE, "shop-8"), plan=write_plan(replace(fleets.plan("shop-8"), access=access)))
+    seen = roll_up([task(8, digest=WIDE)], ENDED, shapes={WIDE: wide})
+    assert len(seen.access) == 200
+    assert "180 more rows; --format json has all" in text.render_text(seen)
+    assert "180 more rows" in markdown.render_markdown(seen)
+    assert "and 100 more rows; --format json lists all of them" in fleet_page.render_page(seen)
+    assert len(json.loads(report_json.render_json(seen))["access"]) == 200
 
 
 # --- JSON
@@ -87,7 +167,7 @@ def test_json_fits_its_schema(name: str) -> None:
     plans = jsonschema.Draft202012Validator(json.loads((ROOT / "schemas/plan.json").read_text(encoding="utf-8")))
     for plan in written["plans"].values():
         plans.validate(plan)
-    assert set(written["plans"]) == {fleets.PLAIN, WIDE}
+    assert set(written["plans"]) == {fleets.PLAIN, WIDE, fleets.OPENED}
 
 
 # --- reasons

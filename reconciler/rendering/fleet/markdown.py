@@ -13,6 +13,7 @@ from reconciler.rendering.fleet.reasons import ReasonRow
 from reconciler.rendering.fleet.rollup import RollUp, ShapeRow
 from reconciler.rendering.fleet.waits import WaveRow, WaveState
 from reconciler.rendering.plan import markdown
+from reconciler.rendering.plan import phrases as plan_phrases
 from reconciler.rendering.plan.markdown import code
 from reconciler.rendering.terminal_text import ELLIPSIS, cut, sanitize
 from reconciler.rendering.text_tools import count
@@ -20,7 +21,9 @@ from reconciler.rendering.text_tools import count
 LIMIT = markdown.LIMIT
 _SHAPES = 30
 _REASONS = 20
+_OPENINGS = 20
 _LONGEST = 300  # characters of a reason
+_LONGEST_NAME = 200  # cells of an entry point, or of who gets through
 _LEAST = 500  # characters of a shape's diff; with less room it is left out
 
 
@@ -60,6 +63,7 @@ class _Page:
             yield ""
         yield from self.reasons()
         yield from self.waves()
+        yield from self.openings()
         yield from self.table()
 
     def reasons(self) -> Iterator[str]:
@@ -80,6 +84,21 @@ class _Page:
         yield "| wave | state | members | |"
         yield "| --- | --- | ---: | --- |"
         yield from (_wave(row) for row in rows)
+        yield ""
+
+    def openings(self) -> Iterator[str]:
+        rows = self.rollup.access
+        if not rows:
+            return
+        yield f"### {plan_phrases.ACCESS}"
+        yield ""
+        for row in rows[:_OPENINGS]:
+            mark = "⚠️ " if plan_phrases.is_grave(row.access) else ""
+            members = f"**{count(row.members, 'member')}** ({_members(row.first, row.members)})"
+            yield f"- {mark}{members}: {phrases.describe_opening(self.rollup, row, _short_code)}"
+            yield from (f"  - {text}" for text in phrases.explain_opening(self.rollup, row, _short_code))
+        if len(rows) > _OPENINGS:
+            yield f"- {ELLIPSIS} {count(len(rows) - _OPENINGS, 'more row')}"
         yield ""
 
     def table(self) -> Iterator[str]:
@@ -151,6 +170,10 @@ def _reason(row: ReasonRow) -> str:
     members = count(row.members, "member")
     text = code(cut(row.text, _LONGEST)) if row.text else "no reason was recorded"
     return f"- **{row.state}**, {members} ({_members(row.first, row.members)}): {text}"
+
+
+def _short_code(text: str) -> str:
+    return code(cut(text, _LONGEST_NAME))
 
 
 def _members(first: Iterable[str], total: int) -> str:

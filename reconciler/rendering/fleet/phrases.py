@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from reconciler.model.change import Action, Risk
 from reconciler.model.fleet import RunState, RunVerb
+from reconciler.rendering.fleet.openings import OpeningRow
 from reconciler.rendering.fleet.rollup import ADDED, RollUp, ShapeRow
+from reconciler.rendering.plan import access_drift
+from reconciler.rendering.plan import phrases as plan_phrases
+from reconciler.rendering.plan.outline import build_outline
 from reconciler.rendering.plan.phrases import SEVERE, Flavour, RiskPhrase
 from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
 from reconciler.rendering.text_tools import count, format_seconds, format_time
 
+_FEW = 3  # names that a line lists
 TITLES = {RunVerb.PLAN: "Plan of fleet", RunVerb.APPLY: "Apply to fleet", RunVerb.DRIFT: "Drift of fleet"}
 
 
@@ -72,6 +77,31 @@ def describe_approval(row: ShapeRow) -> str:
     if row.approved:
         return "approved"
     return "approval required"
+
+
+def describe_opening(rollup: RollUp, row: OpeningRow, quote: Callable[[str], str] = str) -> str:
+    """`https://x is a new way in`; of drift `access was widened on the platform: https://x from … → …, because of …`"""
+    if flavour(rollup) is Flavour.DRIFT:
+        text = access_drift.describe(build_outline(rollup.plans[row.shapes[0]]), row.access, quote)
+        return f"{text[0].lower()}{text[1:]}"
+    return plan_phrases.describe_access(row.access, quote)
+
+
+def explain_opening(rollup: RollUp, row: OpeningRow, quote: Callable[[str], str] = str) -> Iterator[str]:
+    """Who gets through, an example and the causes, all with values of the exemplar, and the shapes."""
+    access = row.access
+    details = access_drift.explain if flavour(rollup) is Flavour.DRIFT else plan_phrases.explain_access
+    yield from details(access, quote)
+    if access.more:
+        yield f"and {count(len(access.more), 'more entry point')}: {_list_some(access.more, quote)}"
+    yield f"values of {quote(sanitize(row.exemplar))}; {'shape' if len(row.shapes) == 1 else 'shapes'} " + _list_some(
+        row.shapes, quote
+    )
+
+
+def _list_some(texts: Sequence[str], quote: Callable[[str], str]) -> str:
+    more = f" and {len(texts) - _FEW} more" if len(texts) > _FEW else ""
+    return ", ".join(map(quote, texts[:_FEW])) + more
 
 
 def approval_flag(row: ShapeRow) -> str:

@@ -11,6 +11,7 @@ from msgspec.structs import fields
 
 from reconciler.model.fleet import Pause, Run
 from reconciler.model.value import Json
+from reconciler.rendering.fleet.openings import OpeningRow
 from reconciler.rendering.fleet.reasons import ReasonRow
 from reconciler.rendering.fleet.rollup import RollUp, ShapeRow, TaskRow
 from reconciler.rendering.fleet.waits import Wait, WaveRow
@@ -34,6 +35,7 @@ class Report(Struct, frozen=True):
     requests: int
     seconds: float
     shapes: tuple[ShapeRow, ...]
+    access: tuple[OpeningRow, ...]
     reasons: tuple[ReasonRow, ...]
     waves: tuple[WaveRow, ...]
     wait: Wait | None

@@ -16,6 +16,7 @@ from reconciler.model.fleet import Fleet, Pause, Run, RunState, RunVerb, Shape, 
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
+from reconciler.rendering.fleet.openings import OpeningRow, group_openings
 from reconciler.rendering.fleet.reasons import NAMED, Pattern, ReasonRow, abstract, group_reasons
 from reconciler.rendering.fleet.waits import Wait, WaveRow, build_waves, count_states, describe_gate, states_of_members
 from reconciler.rendering.wire import plan_json
@@ -82,6 +83,7 @@ class RollUp(Struct, frozen=True):
     actions     changes by action, in all members
     changed     members with changes
     drifted     of a drift check: members with drift
+    access      the entry points that the members change, each distinct change once; of an apply none: its plan has them
     wait        why an open run does not go on; None: it can, or it has ended
     plans       exemplars by shape
     patterns    the reason of each task in which what differs between members is apart, in the order of `tasks`
@@ -97,6 +99,7 @@ class RollUp(Struct, frozen=True):
     changed: int
     drifted: int
     shapes: tuple[ShapeRow, ...]
+    access: tuple[OpeningRow, ...]
     reasons: tuple[ReasonRow, ...]
     waves: tuple[WaveRow, ...]
     wait: Wait | None
@@ -175,6 +178,7 @@ def build_rollup(
         if run.verb is RunVerb.DRIFT
         else 0,
         shapes=_shapes(run, tasks, shapes, plans),
+        access=_openings(fleet, tasks, shapes, plans) if run.verb is not RunVerb.APPLY else (),
         reasons=group_reasons(zip(tasks, patterns, strict=True)),
         waves=waves,
         wait=describe_gate(run, waves, now, pause) if _is_unfinished(run, tasks) else None,
@@ -208,6 +212,13 @@ def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def _openings(
+    fleet: Fleet, tasks: Iterable[TaskRecord], shapes: Mapping[str, Shape], plans: Mapping[str, Plan]
+) -> tuple[OpeningRow, ...]:
+    exemplars = {digest: shapes[digest].member for digest in plans}
+    return group_openings(tasks, plans, exemplars, fleet.members)
 
 
 def _shapes(

@@ -19,6 +19,7 @@ from reconciler.rendering.text_tools import count
 
 _SHAPES = 20  # shown; JSON has all
 _REASONS = 20
+_OPENINGS = 20
 _CHANGES = 12  # of one exemplar
 _FIELDS = 3  # of one change
 _STATES = {
@@ -55,6 +56,7 @@ class _Page:
     def sections(self) -> Iterator[Iterator[str]]:
         head, *rest = self.status_sections()
         yield head
+        yield self.openings()
         yield from map(self.shape, self.rollup.shapes[:_SHAPES])
         yield self.more(len(self.rollup.shapes) - _SHAPES, "shape")
         yield from rest
@@ -88,6 +90,19 @@ class _Page:
         facts = (f"{label.lower()} {text}" for label, text in phrases.describe_run(self.rollup))
         yield from self.block(", ".join(facts), 0, Paint.FAINT)
 
+    def openings(self) -> Iterator[str]:
+        rows = self.rollup.access
+        if rows:
+            yield self.paint(Paint.STRONG, f"{plan_phrases.ACCESS}:")
+        for row in rows[:_OPENINGS]:
+            paint = Paint.ALARM if plan_phrases.is_grave(row.access) else Paint.CHANGED
+            members = f"{count(row.members, 'member')} ({phrases.list_first(row.first, row.members)})"
+            yield from self.block(f"{members}: {phrases.describe_opening(self.rollup, row)}", 4, paint, "  ! ")
+            for detail in phrases.explain_opening(self.rollup, row):
+                yield from self.block(detail, 6)
+        if len(rows) > _OPENINGS:
+            yield from self.more(len(rows) - _OPENINGS, "row")
+
     def shape(self, row: ShapeRow) -> Iterator[str]:
         members = count(row.members, "member")
         project = f", project {sanitize(row.project)}" if self.has_projects else ""
@@ -108,6 +123,9 @@ class _Page:
         if rows is None or self.rollup.run.verb is RunVerb.APPLY:
             return  # people reviewed the plan
         yield from self.changes(rows.changes)
+        if rows.additions:
+            yield from self.block(plan_phrases.ADDITIONS, 4)
+            yield from self.changes(rows.additions)
         yield from self.block(f"These are the values of {sanitize(row.exemplar)}. For the whole plan:", 2, Paint.FAINT)
         command = f"reconciler fleet report {self.rollup.run.id} --shape {row.digest}"
         yield from self.block(command, 4, Paint.FAINT)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.model.fleet import RunState, RunVerb, TaskState
 from reconciler.rendering.fleet import phrases
+from reconciler.rendering.fleet.openings import OpeningRow
 from reconciler.rendering.fleet.reasons import ReasonRow
 from reconciler.rendering.fleet.rollup import RollUp, ShapeRow
 from reconciler.rendering.html import environment
@@ -29,6 +30,8 @@ from reconciler.rendering.text_tools import count
 _ROOM = 400_000  # characters of all diffs; shapes without room for theirs are listed without it
 _SHAPES = 300
 _REASONS = 50
+_OPENINGS = 100
+_FEW = 5  # shapes that a row lists
 _CHOICES = 50  # values of a label that can be chosen; others can be searched
 _LONGEST = 400  # cells of a reason
 _TEXTS = 250_000  # characters of distinct reasons, and of distinct labels; those without room are left out
@@ -82,6 +85,9 @@ def render_page(rollup: RollUp, *, context: RunContext | None = None) -> str:
         status=_status(rollup),
         states=rollup.states,
         commands=[(purpose, sanitize(command)) for purpose, command in phrases.next_commands(rollup)],
+        access=[_describe_entry_point(rollup, row) for row in rollup.access[:_OPENINGS]],
+        more_access=max(len(rollup.access) - _OPENINGS, 0),
+        numbers={shape.row.digest: shape.number for shape in shapes},
         reasons=reasons,
         more_reasons=f"{count(more_reasons, 'more reason')}, of members below" if more_reasons else "",
         waves=[_wave(wave) for wave in rollup.waves] if phrases.has_waves(rollup) else [],
@@ -118,6 +124,20 @@ def _status(rollup: RollUp) -> Status:
         level, text = "quiet", "No changes"
     lines = [phrases.describe_members(rollup), phrases.describe_changes(rollup), phrases.describe_end(rollup)]
     return Status(level, text, [line for line in lines if line])
+
+
+def _describe_entry_point(rollup: RollUp, row: OpeningRow) -> dict[str, Any]:
+    *details, _ = phrases.explain_opening(rollup, row)
+    return {
+        "level": "severe" if plan_phrases.is_grave(row.access) else "mild",
+        "members": phrases.list_first(row.first, row.members),
+        "number": row.members,
+        "text": phrases.describe_opening(rollup, row),
+        "details": details,
+        "exemplar": sanitize(row.exemplar),
+        "shapes": row.shapes[:_FEW],
+        "more": max(len(row.shapes) - _FEW, 0),
+    }
 
 
 def _wave(wave: Any) -> dict[str, Any]:
