@@ -28,6 +28,7 @@ from reconciler.planning.comparing.canonical_fields import canonical_live
 
 if TYPE_CHECKING:
     from reconciler.operations.open_project import OpenProject
+    from reconciler.planning.access_proposals import ProposedTests
 
 _ENDPOINTS = read_only.ENDPOINT.name
 
@@ -51,7 +52,21 @@ class AccessResult(Struct, frozen=True):
         self, *, is_public: bool = False, networks: Networks | None = None, host: str | None = None
     ) -> tuple[AccessEntry, ...]:
         """The entry points that are public, reachable from some of the networks, and of hosts that match a glob."""
-        found = []
+        return tuple(entry for _, entry in self._select(is_public, networks, host))
+
+    def propose_tests(
+        self, *, is_public: bool = False, networks: Networks | None = None, host: str | None = None
+    ) -> tuple[ProposedTests, ...]:
+        """Access tests of the entry points of this stack that are selected so: who gets through today, and who not."""
+        from reconciler.planning.access_proposals import propose_tests
+
+        selected = self._select(is_public, networks, host)
+        own = (region_entry for region_entry, entry in selected if not entry.stack and not entry.origin)
+        return tuple(propose_tests(self.account, own))
+
+    def _select(
+        self, is_public: bool, networks: Networks | None, host: str | None
+    ) -> Iterator[tuple[EntryPoint, AccessEntry]]:
         for region_entry in sorted(analyze(self.account), key=lambda entry: entry.region):
             if networks is not None and not _is_reachable(region_entry, networks):
                 continue
@@ -60,8 +75,7 @@ class AccessResult(Struct, frozen=True):
             if (is_public and not (entry.public and is_place)) or (host is not None and not is_place):
                 continue
             if host is None or fnmatchcase(entry.host, host.lower()):
-                found.append(entry)
-        return tuple(found)
+                yield region_entry, entry
 
 
 def _is_reachable(entry: EntryPoint, networks: Networks) -> bool:

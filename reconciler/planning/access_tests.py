@@ -63,7 +63,7 @@ class _Test(Struct, frozen=True):
             if self.after.is_partial:
                 return self._end(AccessStatus.SKIPPED, expect, problem.text), None
             return self._end(AccessStatus.FAILED, Expected.UNKNOWN, problem.text), problem
-        visitor = _to_visitor(self.test.caller)
+        visitor = to_visitor(self.test.caller)
         found = find_outcomes(self.after, region, visitor, sources)
         if (why := self._find_undecidable(found, region)) is not None:
             return self._end(AccessStatus.SKIPPED, expect, why), None
@@ -129,7 +129,8 @@ class _Test(Struct, frozen=True):
         )
 
 
-def _to_visitor(caller: Caller) -> Visitor:
+def to_visitor(caller: Caller) -> Visitor:
+    """Who sends the requests of a test, from any address."""
     method = caller.method if caller.method in (OPTIONS, PREFLIGHT) else ANY_METHOD
     person = Person(caller.provider, caller.attribute, caller.value) if caller.provider else None
     return Visitor("", method, caller.certificate, person, caller.has_token)

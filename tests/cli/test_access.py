@@ -181,3 +181,110 @@ def list_rows(page: str) -> dict[str, tuple[str, str]]:
     data = json.loads(written[1])
     texts = data["texts"]
     return {row[0]: (texts[row[2]], texts[row[7][1]] if len(row) > 7 else "") for row in data["rows"]}
+
+
+PROPOSED = """\
+# Proposed by `reconciler access --write-tests`: who gets through now. Change what is not intended.
+
+# https://office.example.com: 203.0.113.0/24
+- from: "203.0.113.0/24"
+  to: "https://office.example.com"
+  expect: allow
+- from: "192.0.2.1"
+  to: "https://office.example.com"
+  expect: deny
+
+# https://shop.example.com: everyone
+- from:
+    - "0.0.0.0/0"
+    - "::/0"
+  to: "https://shop.example.com"
+  expect: allow
+
+# https://staff.example.com: sign-in at google
+- from:
+    - "0.0.0.0/0"
+    - "::/0"
+  to: "https://staff.example.com"
+  with:
+    signed_in: google
+  expect: allow
+- from: "192.0.2.1"
+  to: "https://staff.example.com"
+  expect: deny
+"""
+
+
+def read_tests(project: Shell, file: str = "tests/access.yaml") -> str:
+    return (project.root / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("declared", [(), ("--declared",)], ids=["live", "declared"])
+def test_proposed_tests_pass_at_once_and_fail_when_a_gate_is_removed(
+    endpoints: Project, sandbox: Sandbox, declared: tuple[str, ...]
+) -> None:
+    sandbox.post("/reserved_domains", {"domain": "other.example.com"})
+    policy = json.dumps({"on_http_request": [{"actions": [ANSWERS]}]})
+    sandbox.post("/endpoints", {"url": "https://other.example.com", "traffic_policy": policy})
+    written = endpoints("access", "--write-tests", *declared)
+    assert (written.code, written.out) == (0, "tests/access.yaml: 5 access tests\n")
+    assert read_tests(endpoints) == PROPOSED  # without the endpoint that the stack does not manage
+    assert (endpoints("validate").code, endpoints("plan").code) == (0, 0)
+    endpoints.declare(serve("shop"), serve("office"), serve("staff"), *map(reserve, ("shop", "office", "staff")))
+    found = endpoints("plan", "--quiet")
+    assert (found.code, sum("access test failed" in line for line in found.out.splitlines())) == (4, 2)
+
+
+def test_write_tests_changes_no_existing_file(shell: Shell) -> None:
+    shell.write("manifests/shop.yaml", json.dumps(serve("shop")))
+    assert shell("access", "--declared", "--write-tests").code == 0
+    assert shell("access", "--declared", "--write-tests").out == "tests/access.yaml: 1 access test (unchanged)\n"
+    own = "- {from: 203.0.113.9, to: dashboard, expect: deny}\n"
+    shell.write("tests/access.yaml", own)
+    refused = shell("access", "--declared", "--write-tests")
+    assert (refused.code, read_tests(shell)) == (1, own)
+    assert refused.err.splitlines() == [
+        "error: tests/access.yaml exists with other content",
+        "nothing was written; name another file, as in --write-tests=tests/access/proposed.yaml",
+    ]
+    assert shell("access", "--declared", "--write-tests=tests/access/more.yaml").code == 0
+    assert read_tests(shell, "tests/access/more.yaml").startswith("# Proposed by ")
+
+
+def test_proposed_tests_of_an_environment_are_run_in_it_only(shell: Shell) -> None:
+    shell.write("manifests/shop.yaml", json.dumps(serve("shop")))
+    for name in ("prod", "staging"):
+        shell.write(f"environments/{name}.yaml", f"stack: {name}\n")
+    assert shell("access", "--declared", "--write-tests", "--env", "prod").code == 0
+    assert "  expect: allow\n  env: prod\n" in read_tests(shell)
+
+
+def test_selected_entry_points_only_are_proposed(shell: Shell) -> None:
+    shell.write("manifests/shop.yaml", "---\n".join(json.dumps(one) + "\n" for one in RESOURCES))
+    assert shell("access", "--declared", "--write-tests", "--host", "office.*").out.endswith(": 2 access tests\n")
+    nothing = shell("access", "--declared", "--write-tests=tests/access/b.yaml", "--host", "no.example.com")
+    assert (nothing.code, nothing.out, "No access tests to propose" in nothing.err) == (0, "", True)
+    assert not (shell.root / "tests/access").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--write-tests=access.yaml",), 1, "access.yaml is not read as access tests"),
+        (("--write-tests=../tests/access.yaml",), 1, "../tests/access.yaml"),
+        (("--write-tests", "--format", "json"), 64, "--write-tests cannot be used with --format"),
+        (("--write-tests", "--explain", "https://a.example.com"), 64, "--write-tests cannot be used with --explain"),
+    ],
+)
+def test_write_tests_refuses_other_files_and_outputs(
+    shell: Shell, words: tuple[str, ...], code: int, message: str
+) -> None:
+    shell.write("manifests/shop.yaml", json.dumps(serve("shop")))
+    refused = shell("access", "--declared", *words)
+    assert (refused.code, message in refused.err) == (code, True), refused
+
+
+def test_no_tests_are_proposed_from_an_incomplete_list(endpoints: Project, sandbox: Sandbox) -> None:
+    sandbox.fault("GET /ip_restrictions", times=9, then="status", status=403)
+    refused = endpoints("access", "--write-tests")
+    assert (refused.code, (endpoints.root / "tests").exists()) == (1, False)

@@ -12,7 +12,10 @@ import pytest
 
 from reconciler import kinds
 from reconciler.access.account import Account
+from reconciler.access.compare import analyze
+from reconciler.operations.authoring.access_proposal import render
 from reconciler.planning.access import declare_account
+from reconciler.planning.access_proposals import propose_tests
 from reconciler.planning.access_tests import run_tests
 from reconciler.project.access_tests import load_tests
 from reconciler.project.manifests.load import load_manifests
@@ -55,3 +58,10 @@ def test_the_failure_that_the_page_shows_is_that_of_the_changed_route(project: P
     problems = [str(problem) for problem in run_tests(load_tests(project), after, before).problems]
     (quoted,) = re.findall(r"^tests/access.yaml:.*$", SECTION, re.MULTILINE)
     assert quoted in problems
+
+
+def test_the_proposed_tests_of_the_page_are_those_of_the_project(project: Path) -> None:
+    account = read_account(project)
+    text = render(tuple(propose_tests(account, sorted(analyze(account), key=lambda entry: entry.region))))
+    quoted = next(block for block in SECTION.split("```") if block.startswith("yaml\n# tls://payments"))
+    assert quoted.removeprefix("yaml\n") in text

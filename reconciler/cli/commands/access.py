@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from reconciler.access.networks import Networks
     from reconciler.model.manifest import Manifest
     from reconciler.operations.access import AccessResult
+    from reconciler.project.settings.config import Config
 
 _FORMATS = ("text", "markdown", "json")
 
@@ -23,6 +24,7 @@ _FORMATS = ("text", "markdown", "json")
         reconciler access --public
         reconciler access --declared --format markdown > access.md
         reconciler access --from 203.0.113.0/24 --host '*.example.com'
+        reconciler access --write-tests
         reconciler access --explain https://shop.example.com/admin --from 203.0.113.9
     """,
 )
@@ -31,16 +33,29 @@ _FORMATS = ("text", "markdown", "json")
 @click.option("--from", "source", metavar="CIDR", help="Only what can be reached from these addresses.")
 @click.option("--host", metavar="GLOB", help="Only entry points of these hosts.")
 @click.option("--explain", metavar="URL", help="Explain whether a request to this URL passes, gate by gate.")
+@click.option(
+    "--write-tests",
+    "tests_file",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value="",
+    help="Write access tests that pass today. [FILE: tests/access.yaml]",
+)
 @click.option("--method", metavar="METHOD", default="GET", help="Method of the explained request. [default: GET]")
 @click.option("--signed-in", metavar="PROVIDER[:EMAIL]", help="The explained request is of a user who is signed in.")
 @click.option("--certificate", metavar="AUTHORITY", help="It has a client certificate of this authority.")
 @click.option("--with-token", is_flag=True, help="It has the token, password or signature that gates ask for.")
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True, help="Output format.")
 @options.project_options
-def command(common: options.Options, declared: bool, explain: str | None, form: str, **asked: Any) -> int:
+def command(
+    common: options.Options, declared: bool, explain: str | None, tests_file: str | None, form: str, **asked: Any
+) -> int:
     """List every way into the account and who gets through, or explain one request.
 
     Live endpoints of other stacks, of no stack and of agents are listed too.
+
+    With --write-tests, proposes access tests for the entry points of the stack: who gets through today, and who does
+    not. An existing file is never changed.
     """
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
@@ -48,19 +63,27 @@ def command(common: options.Options, declared: bool, explain: str | None, form: 
     from reconciler.operations.opening.source import read_project
 
     _check_options(asked, is_explained=explain is not None)
+    if tests_file is not None and (explain is not None or form != "text"):
+        raise click.UsageError(
+            f"--write-tests cannot be used with {'--explain' if explain is not None else '--format'}"
+        )
     question = _read_question(explain, asked) if explain is not None else None
     networks = _read_networks(asked["source"]) if explain is None else None
     if declared:
-        _, loaded = read_project(workspaces.source_of(common))
+        config, loaded = read_project(workspaces.source_of(common))
         manifest, found = loaded.manifest, find_declared_access(loaded.manifest)
     else:
         workspace = workspaces.open_workspace(common)
-        manifest, found = workspace.manifest, workspaces.run(workspace.access(on_event=ReadProgress(common.quiet)))
+        config, manifest = workspace.config, workspace.manifest
+        found = workspaces.run(workspace.access(on_event=ReadProgress(common.quiet)))
     if question is not None:
         authority = question.visitor.certificate
         if authority and found.account.find_authority(authority) is None:
             raise click.BadParameter(f"no certificate authority is named {authority!r}", param_hint="--certificate")
         _print_explanation(manifest, found, question, form)
+    elif tests_file is not None:
+        if not found.incomplete:
+            _write_tests(common, config, found, tests_file, networks, asked)
     else:
         _print_inventory(found, networks, form, is_public=asked["is_public"], host=asked["host"])
     if found.incomplete:
@@ -81,6 +104,24 @@ def _check_options(asked: Any, *, is_explained: bool) -> None:
     for name, is_given in (of_list if is_explained else of_request).items():
         if is_given:
             raise click.UsageError(f"{name} {'cannot be used with' if is_explained else 'needs'} --explain")
+
+
+def _write_tests(
+    common: options.Options, config: Config, found: AccessResult, file: str, networks: Networks | None, asked: Any
+) -> None:
+    """Writes the proposed access tests, and prints how many."""
+    from reconciler.operations.authoring import access_proposal
+    from reconciler.rendering.text_tools import count
+
+    path = access_proposal.check_place(config, common.to_project_path(file) if file else access_proposal.FILE)
+    proposals = found.propose_tests(is_public=asked["is_public"], networks=networks, host=asked["host"])
+    if not proposals:
+        output.print_note("No access tests to propose: no selected entry point of this stack can be tested.")
+        return
+    environment = config.environment.name if config.environment is not None else None
+    is_changed = access_proposal.write(config, path, access_proposal.render(proposals, environment))
+    number = sum(len(proposal.targets) * len(proposal.expectations) for proposal in proposals)
+    output.print_result(f"{path}: {count(number, 'access test')}{'' if is_changed else ' (unchanged)'}")
 
 
 def _print_inventory(

@@ -48,13 +48,18 @@ def read_manifests(root: Path, folder: str) -> dict[str, str]:
     return found
 
 
-def write(root: Path, texts: Mapping[str, str], extended: Collection[str] = ()) -> frozenset[str]:
+_REMEDY = "nothing was written; name another folder with --out, or add to these manifests with --append"
+
+
+def write(
+    root: Path, texts: Mapping[str, str], extended: Collection[str] = (), *, remedy: str = _REMEDY
+) -> frozenset[str]:
     """Writes files of a proposal; returns the paths of those that changed. Raises UnwritableProposal, before anything
     is written, if a file exists with other content.
 
     extended  manifests that may exist: their text is the beginning of the new one
     """
-    changed = _find_changed_files(root, texts, extended)
+    changed = _find_changed_files(root, texts, extended, remedy)
     # Included files come first: an interrupted import leaves no manifest that includes a missing file.
     for path in sorted(changed, key=lambda path: (path.endswith(".yaml"), path)):
         file = root / path
@@ -64,7 +69,7 @@ def write(root: Path, texts: Mapping[str, str], extended: Collection[str] = ()) 
     return frozenset(changed)
 
 
-def _find_changed_files(root: Path, texts: Mapping[str, str], extended: Collection[str]) -> dict[str, str]:
+def _find_changed_files(root: Path, texts: Mapping[str, str], extended: Collection[str], remedy: str) -> dict[str, str]:
     changed, others = {}, []
     for path, text in texts.items():
         files.refuse_symlink(root, path)
@@ -80,7 +85,7 @@ def _find_changed_files(root: Path, texts: Mapping[str, str], extended: Collecti
     if others:
         raise UnwritableProposal(
             *(f"{path} exists with other content" for path in others),
-            remedy="nothing was written; name another folder with --out, or add to these manifests with --append",
+            remedy=remedy,
         )
     return changed
 
