@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
 from reconciler.model.change import Cause, Coded, Risk
@@ -26,6 +28,9 @@ class Verdict(Coded):
         """The risk of the change, if it is one. The end of a way in interrupts traffic, which is a risk of its own."""
         return _RISKS.get(self)
 
+
+CONCEALED: Final = "gates of stack "
+"""What `before` and `after` begin with if only objects of other stacks serve the entry point."""
 
 _RISKS = {
     Verdict.WIDENS: Risk.WIDENS_ACCESS,
@@ -58,3 +63,8 @@ class AccessChange(Struct, frozen=True):
     depends_on: tuple[str, ...] = ()
     cause: Cause | None = None  # None: the plan was not compared with a base
     public: bool = False
+
+    @property
+    def is_concealed(self) -> bool:
+        """Whether only objects of other stacks serve the entry point: their gates are not shown."""
+        return self.before == self.after and self.before.startswith(CONCEALED)

@@ -1,4 +1,5 @@
-"""Past drift checks and runs: which resources drifted, what changed them, and the outcomes of calls. No field values.
+"""Past drift checks and runs: which resources drifted, what changed them, which ways in were open, and the outcomes of
+calls. No field values.
 
 Times are seconds since 1970, in UTC.
 """
@@ -9,9 +10,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from reconciler.model.access_change import Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
+from reconciler.model.health import HealthRow
 
 
 class DriftedResource(Struct, frozen=True):
@@ -29,13 +32,42 @@ class DriftedResource(Struct, frozen=True):
         return self.changed_by in (ChangedBy.GIT, ChangedBy.FOLLOWS)
 
 
+class Opening(Struct, frozen=True):
+    """An entry point that let in more requests than the manifests say, in words; see `AccessChange`."""
+
+    entry_point: str
+    verdict: Verdict
+    before: str
+    after: str
+    is_certain: bool = True
+
+
+class CheckedHealth(Struct, frozen=True):
+    """The health that a drift check found.
+
+    judged   the number of objects that have health
+    rows     those that are not healthy, or for which something comes due
+    """
+
+    judged: int
+    rows: tuple[HealthRow, ...] = ()
+
+
 class DriftCheck(Struct, frozen=True):
-    """The result of one drift check. `declared`: the number of declared resources."""
+    """The result of one drift check.
+
+    declared   the number of declared resources
+    complete   every list of the account was read: what was not found does not exist
+    health     None: it was not judged
+    """
 
     at: float
     declared: int
     commit: str = ""
     moved: tuple[DriftedResource, ...] = ()
+    complete: bool = True
+    openings: tuple[Opening, ...] = ()
+    health: CheckedHealth | None = None
 
     @property
     def drift(self) -> tuple[DriftedResource, ...]:

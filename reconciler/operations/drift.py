@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.history import DriftCheck, DriftedResource
+from reconciler.model.history import DriftCheck, DriftedResource, Opening
 from reconciler.model.known_drift import KnownDrift
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
@@ -79,13 +79,16 @@ def keeps_history(project: OpenProject) -> bool:
     return store_location(project.config) != MEMORY
 
 
-async def record_drift(project: OpenProject, plan: Plan, on_event: OnEvent = ignore_event) -> None:
-    """Stores the result of a drift check: addresses and field paths, no values. Creates the store if there is none.
+async def record_drift(project: OpenProject, found: DriftResult, on_event: OnEvent = ignore_event) -> None:
+    """Stores the result of a drift check: addresses, field paths and who got through where; no values of fields.
+
+    Creates the store if there is none.
 
     Records nothing if the account was not read completely: what could not be read would count as in sync.
     """
     from reconciler.rendering.plan import outline, phrases
 
+    plan = found.plan
     if why := describe_unread(plan):
         on_event(Note(f"note: drift check not recorded, because {why}"))
         return
@@ -100,6 +103,20 @@ async def record_drift(project: OpenProject, plan: Plan, on_event: OnEvent = ign
         )
         for change, row in zip((*plan.additions, *plan.changes), (*rows.additions, *rows.changes), strict=True)
     )
-    check = DriftCheck(project.options.now, len(project.manifest.declarations), plan.commit, drifted)
+    check = DriftCheck(
+        project.options.now,
+        len(project.manifest.declarations),
+        plan.commit,
+        drifted,
+        all(listing.complete or not listing.is_offered for listing in found.snapshot.listings.values()),
+        tuple(_list_openings(plan)),
+    )
     async with open_project_store(project.config) as store:
         await store.drift_history.record(project.manifest.stack, check)
+
+
+def _list_openings(plan: Plan) -> Iterator[Opening]:
+    """The entry points that drift opens, without those of other stacks."""
+    for entry in plan.access:
+        if entry.verdict.opens and not entry.is_concealed:
+            yield Opening(entry.entry_point, entry.verdict, entry.before, entry.after, entry.is_certain)

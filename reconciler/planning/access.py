@@ -14,7 +14,7 @@ from reconciler.access.places import Region
 from reconciler.access.programs import Builder
 from reconciler.access.questions import is_public
 from reconciler.model.access import Name, WayIn
-from reconciler.model.access_change import AccessChange, Verdict
+from reconciler.model.access_change import CONCEALED, AccessChange, Verdict
 from reconciler.model.canonical import canonical_spec
 from reconciler.model.change import Action, Change, ChangedBy, Reason
 from reconciler.model.fields.field import Field, Shape
@@ -157,7 +157,7 @@ def _conceal_others(
 
 
 def _conceal(entry: AccessChange, host: str, stacks: Iterable[str]) -> AccessChange:
-    gates = f"gates of stack {', '.join(sorted(stacks))}"
+    gates = f"{CONCEALED}{', '.join(sorted(stacks))}"
     return replace(entry, entry_point=host, before=gates, after=gates, witness="", depends_on=(), public=False)
 
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, Row, Select, func, insert, select
+from sqlalchemy import ColumnElement, Engine, Row, Select, Table, func, insert, select
 
+from reconciler.model.access_change import Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
-from reconciler.model.history import DriftCheck, DriftedResource, Run
+from reconciler.model.health import Actor, Health, HealthRow, State
+from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening, Run
 from reconciler.store import database, schema
 from reconciler.store.errors import Damaged
 from reconciler.store.scope import WITHOUT_SCOPE, Scope, row_id
 
 _Code = TypeVar("_Code", bound=StrEnum)
+_Part = TypeVar("_Part")
 
 
 class History:
@@ -33,46 +36,91 @@ class History:
     async def record(self, stack: str, check: DriftCheck) -> None:
         """Stores a drift check; returns when it is durable."""
         name = row_id(check.at)
-        rows = [
-            {
-                "look": name,
-                "address": str(resource.address),
-                "action": resource.action.value,
-                "reason": str(resource.reason),
-                "mover": str(resource.changed_by),
-                "fields": json.dumps(resource.fields),
-            }
-            for resource in check.moved
-        ]
+        judged = check.health.judged if check.health is not None else None
+        head = {"id": name, "stack": self._scope.key(stack), "at": check.at, "declared": check.declared}
+        head |= {"commit": check.commit, "complete": int(check.complete), "judged": judged}
+        tables = {
+            schema.drift_checks: [head],
+            schema.drifted_resources: [_write_drifted(resource) for resource in check.moved],
+            schema.openings: [_write_opening(opening) for opening in check.openings],
+            schema.health: [_write_health(row) for row in (check.health.rows if check.health is not None else ())],
+        }
 
         def write() -> None:
             with database.explain_errors(self._place), self._engine.begin() as connection:
-                head = {"id": name, "stack": self._scope.key(stack), "at": check.at}
-                head |= {"declared": check.declared, "commit": check.commit}
-                connection.execute(insert(schema.drift_checks), [head])
-                if rows:
-                    connection.execute(insert(schema.drifted_resources), rows)
+                for table, rows in tables.items():
+                    if rows:
+                        own = {} if table is schema.drift_checks else {"look": name}
+                        connection.execute(insert(table), [{**own, **row} for row in rows])
 
         await asyncio.to_thread(write)
 
     async def list_drift_checks(self, stack: str, since: float = 0.0) -> tuple[DriftCheck, ...]:
         """Drift checks of a stack, oldest first. `since`: seconds since 1970."""
-        check, drift = schema.drift_checks, schema.drifted_resources
+        check = schema.drift_checks
         selected = (check.c.stack == self._scope.key(stack)) & (check.c.at >= since)
+        return await self._read_checks(selected)
+
+    async def find_last_judged(self, stack: str) -> DriftCheck | None:
+        """The last drift check of a stack that judged health."""
+        check = schema.drift_checks
+        of_stack = (check.c.stack == self._scope.key(stack)) & check.c.judged.is_not(None)
+        last = await self._rows(
+            select(check.c.id).where(of_stack).order_by(check.c.at.desc(), check.c.id.desc()).limit(1)
+        )
+        found = await self._read_checks(check.c.id == last[0].id) if last else ()
+        return found[0] if found else None
+
+    async def _read_checks(self, selected: ColumnElement[bool]) -> tuple[DriftCheck, ...]:
+        check, drift, opening, health = schema.drift_checks, schema.drifted_resources, schema.openings, schema.health
         heads = await self._rows(select(check).where(selected).order_by(check.c.at, check.c.id))
-        drifted: Mapping[str, list[DriftedResource]] = defaultdict(list)
-        rows = select(drift).join(check, check.c.id == drift.c.look).where(selected).order_by(drift.c.address)
-        for row in await self._rows(rows):
-            drifted[row.look].append(
-                DriftedResource(
-                    Address.parse(row.address),
-                    Action(row.action),
-                    self._parse(Reason, row.reason),
-                    self._parse(ChangedBy, row.mover),
-                    tuple(json.loads(row.fields)),
-                )
+        drifted = await self._group(drift, selected, drift.c.address, self._parse_drifted)
+        openings = await self._group(opening, selected, opening.c.entry_point, self._parse_opening)
+        rows = await self._group(health, selected, health.c.address, self._parse_health, health.c.object)
+        return tuple(
+            DriftCheck(
+                row.at,
+                row.declared,
+                row.commit,
+                tuple(drifted.get(row.id, ())),
+                bool(row.complete),
+                tuple(openings.get(row.id, ())),
+                CheckedHealth(row.judged, tuple(rows.get(row.id, ()))) if row.judged is not None else None,
             )
-        return tuple(DriftCheck(row.at, row.declared, row.commit, tuple(drifted.get(row.id, ()))) for row in heads)
+            for row in heads
+        )
+
+    async def _group(
+        self,
+        table: Table,
+        selected: ColumnElement[bool],
+        order: ColumnElement[str],
+        parse: Callable[[Row[Any]], _Part],
+        *more: ColumnElement[str],
+    ) -> Mapping[str, list[_Part]]:
+        """The rows of a table that belong to the selected drift checks, by the id of the check."""
+        check = schema.drift_checks
+        found: dict[str, list[_Part]] = defaultdict(list)
+        query = select(table).join(check, check.c.id == table.c.look).where(selected).order_by(order, *more)
+        for row in await self._rows(query):
+            found[row.look].append(parse(row))
+        return found
+
+    def _parse_drifted(self, row: Row[Any]) -> DriftedResource:
+        return DriftedResource(
+            Address.parse(row.address),
+            Action(row.action),
+            self._parse(Reason, row.reason),
+            self._parse(ChangedBy, row.mover),
+            tuple(json.loads(row.fields)),
+        )
+
+    def _parse_opening(self, row: Row[Any]) -> Opening:
+        return Opening(row.entry_point, self._parse(Verdict, row.verdict), row.before, row.after, bool(row.certain))
+
+    def _parse_health(self, row: Row[Any]) -> HealthRow:
+        state, actor = self._parse(State, row.state), self._parse(Actor, row.actor)
+        return HealthRow(row.address, row.object, Health(state, row.reason, row.advice, actor, row.due, row.retries_at))
 
     async def list_runs(self, stack: str, since: float = 0.0) -> tuple[Run, ...]:
         """Runs of a stack, oldest first, with the number of calls by outcome. `since`: seconds since 1970."""
@@ -137,3 +185,37 @@ class History:
             return codes(stored)
         except ValueError as failure:
             raise Damaged(self._place, str(failure)) from failure
+
+
+def _write_drifted(resource: DriftedResource) -> dict[str, Any]:
+    return {
+        "address": str(resource.address),
+        "action": resource.action.value,
+        "reason": str(resource.reason),
+        "mover": str(resource.changed_by),
+        "fields": json.dumps(resource.fields),
+    }
+
+
+def _write_opening(opening: Opening) -> dict[str, Any]:
+    return {
+        "entry_point": opening.entry_point,
+        "verdict": str(opening.verdict),
+        "before": opening.before,
+        "after": opening.after,
+        "certain": int(opening.is_certain),
+    }
+
+
+def _write_health(row: HealthRow) -> dict[str, Any]:
+    health = row.health
+    return {
+        "address": row.address,
+        "object": row.id,
+        "state": health.state.value,
+        "reason": health.reason,
+        "advice": health.advice,
+        "actor": health.actor.value,
+        "due": health.due,
+        "retries_at": health.retries_at,
+    }

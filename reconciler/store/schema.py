@@ -114,7 +114,7 @@ locks = Table(
 )
 
 
-# Drift checks, for reports only. No plan depends on them, and they contain no values.
+# Drift checks, for reports and notifications only. No plan depends on them, and they contain no values.
 
 drift_checks = Table(
     "looks",
@@ -124,6 +124,8 @@ drift_checks = Table(
     Column("at", Float, nullable=False),
     Column("declared", Integer, nullable=False),
     Column("commit", String, nullable=False),
+    Column("complete", Integer, nullable=False),  # 1: every list of the account was read
+    Column("judged", Integer),  # objects that have health; null: it was not judged
 )
 
 drifted_resources = Table(
@@ -135,6 +137,31 @@ drifted_resources = Table(
     Column("reason", String, nullable=False),
     Column("mover", String, nullable=False),
     Column("fields", Text, nullable=False),  # JSON list of paths
+)
+
+openings = Table(
+    "openings",
+    metadata,
+    Column("look", String, nullable=False, index=True),
+    Column("entry_point", Text, nullable=False),
+    Column("verdict", String, nullable=False),
+    Column("before", Text, nullable=False),  # who got through, in words
+    Column("after", Text, nullable=False),
+    Column("certain", Integer, nullable=False),
+)
+
+health = Table(
+    "health",
+    metadata,
+    Column("look", String, nullable=False, index=True),
+    Column("address", String, nullable=False),  # empty: no manifest declares the object
+    Column("object", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("advice", Text, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("due", Float),
+    Column("retries_at", Float),
 )
 
 

@@ -11,6 +11,9 @@ import pytest
 
 from reconciler import Selection
 from reconciler.model.access_change import Verdict
+from reconciler.model.history import DriftCheck, Opening
+from reconciler.operations import drift
+from reconciler.operations.history import read_past
 from reconciler.operations.results import DriftResult
 from reconciler.planning import access
 from reconciler.testing import Sandbox
@@ -231,6 +234,26 @@ async def test_an_entry_point_of_another_stack_is_reported_by_host_only(night: N
     found = {entry.entry_point: entry for entry in (await night.check()).access}
     entry = found["https://web.example.com"]
     assert (entry.before, entry.after, entry.witness, entry.public) == (*("gates of stack web",) * 2, "", False)
+    (check,) = await record(night)
+    assert [opening.entry_point for opening in check.openings] == [ENTRY]  # nothing of the other stack
+
+
+async def record(night: Night) -> tuple[DriftCheck, ...]:
+    workspace = open_on(night.sandbox, night.root)
+    await drift.record_drift(workspace, await workspace.drift())
+    return (await read_past(workspace.config, 0.0)).checks
+
+
+async def test_openings_are_recorded_and_a_list_that_was_not_read_ends_none(night: Night) -> None:
+    night.plant()
+    (check,) = await record(night)
+    assert check.openings == (Opening(ENTRY, Verdict.WIDENS, "203.0.113.0/24", "0.0.0.0/0"),)
+    night.delete_rule("0.0.0.0/0")
+    night.sandbox.fault("GET /edges/tls", then="status", times=1, status=403)  # of a kind without declarations
+    _, partial = await record(night)
+    assert (partial.openings, partial.complete) == ((), False)
+    *_, whole = await record(night)
+    assert (whole.openings, whole.complete) == ((), True)
 
 
 async def test_without_drift_nothing_is_analyzed(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:

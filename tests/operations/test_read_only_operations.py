@@ -199,7 +199,7 @@ async def test_drift_checks_are_recorded_with_what_differs(sandbox: Sandbox, tmp
     sandbox.patch(f"/ip_policies/{first['id']}", {"description": "by hand"})
     workspace = open_on(sandbox, root, now=lambda: 1234.0, commit="abc")
     found = await workspace.drift()
-    await drift.record_drift(workspace, found.plan)
+    await drift.record_drift(workspace, found)
     past = await read_past(workspace.config, 0.0)
     (check,) = past.checks
     assert isinstance(check, DriftCheck)
@@ -220,7 +220,7 @@ async def test_an_apply_repairs_the_drift_of_a_check_before_it_if_all_its_calls_
         sandbox.patch(f"/ip_policies/{found['id']}", {"metadata": "by hand"})
     workspace = open_on(sandbox, root)
     seen = await workspace.drift()
-    await drift.record_drift(workspace, seen.plan)
+    await drift.record_drift(workspace, seen)
     assert (await read_past(workspace.config, 0.0)).applied == {}
     broken = next(found["id"] for found in sandbox.get("/ip_policies")["ip_policies"] if found["description"] == "b")
     sandbox.fault(f"PATCH /ip_policies/{broken}", then="status", status=400)

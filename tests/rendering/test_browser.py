@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.model.access_change import Verdict
 from reconciler.model.access_entry import AccessEntry
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.event import Outcome
 from reconciler.model.fleet import TaskState
-from reconciler.model.history import DriftCheck, DriftedResource, Past, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Opening, Past, Run
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Ref
 from reconciler.rendering.fleet.rollup import RollUp
@@ -76,6 +77,16 @@ def large_fleet() -> RollUp:
 
 
 EDGE = Address("TLSEdge", "shop")
+SHORT_OPENINGS = (Opening("tls://shop.example.com", Verdict.WIDENS, "203.0.113.0/24", "everyone"),)
+LONG_OPENINGS = (
+    Opening(
+        "https://administration.internal.shop.example.com/settings/users…",
+        Verdict.WIDENS,
+        "203.0.113.0/24, 198.51.100.0/24, 2001:db8:42::/48",
+        "0.0.0.0/0",
+        is_certain=False,
+    ),
+)
 LOOKS = tuple(
     DriftCheck(
         day * DAY,
@@ -84,6 +95,7 @@ LOOKS = tuple(
         (DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description",)),)
         if day > 3 and day not in (9, 17)
         else (),
+        openings=LONG_OPENINGS if day in (4, 5, 20) else SHORT_OPENINGS if day > 25 else (),
     )
     for day in range(1, 30)
 )

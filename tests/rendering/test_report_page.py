@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.model.access_change import Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
-from reconciler.model.history import DriftCheck, DriftedResource, Past, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Opening, Past, Run
 from reconciler.rendering.html import chart, report_page
 from reconciler.rendering.html.report_page import list_drift_periods
 from tests.harness.tiers import examples
@@ -218,12 +219,45 @@ def test_the_header_has_environment_and_run() -> None:
     assert "<dt>Last checked commit</dt><dd>abc</dd>" in written
 
 
+def read_rows(section: str) -> list[str]:
+    """The text of each row of a table, without its head."""
+    rows = re.findall("<tr>(.*?)</tr>", section, re.DOTALL)
+    return [" ".join(re.sub("<[^>]*>", " ", row).split()) for row in rows[1:]]
+
+
+def test_each_way_in_that_drift_opened_is_shown_with_how_long_it_stood() -> None:
+    wide = Opening("https://ledger.example.com", Verdict.WIDENS, "203.0.113.0/24", "everyone")
+    new = Opening("tls://new.example.com", Verdict.EXPOSES, "no one", "everyone", is_certain=False)
+    checks = tuple(
+        DriftCheck(day * DAY, 10, openings=openings)
+        for day, openings in ((1, (wide,)), (2, (wide,)), (4, ()), (6, (new,)))
+    )
+    (section,) = re.findall('<section[^>]*"h-openings".*?</section>', page(checks), re.DOTALL)
+    rows = [
+        re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", row)).strip()
+        for row in re.findall("<tr>(.*?)</tr>", section, re.DOTALL)
+    ]
+    assert rows[1:] == [
+        "tls://new.example.com 1970-01-07 00:00 UTC still open 4 days no one → everyone (unknown whether it is a new "
+        "way in)",
+        "https://ledger.example.com 1970-01-02 00:00 UTC 1970-01-05 00:00 UTC 3 days 203.0.113.0/24 → everyone (lets "
+        "in requests that were refused)",
+    ]
+    assert "h-openings" not in page((DriftCheck(DAY, 10),))
+
+
 @given(hostile.texts)
 @settings(max_examples=examples(20))
 def test_foreign_text_changes_no_structure(text: str) -> None:
     def render(content: str) -> Tags:
         checks = (
-            DriftCheck(DAY, 1, content, (platform_change(A, content, f"x.{content}"),)),
+            DriftCheck(
+                DAY,
+                1,
+                content,
+                (platform_change(A, content, f"x.{content}"),),
+                openings=(Opening(content, Verdict.WIDENS, content, content),),
+            ),
             DriftCheck(2 * DAY, 1, content),
         )
         return Tags(

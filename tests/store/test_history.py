@@ -9,17 +9,34 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from reconciler.model.access_change import Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Ended, Outcome
-from reconciler.model.history import DriftCheck, DriftedResource, Run
+from reconciler.model.health import Actor, Health, HealthRow, State
+from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening, Run
 from reconciler.model.plan import Call, Verb
 from reconciler.store.errors import Damaged
 from reconciler.store.store import open_store
 
 EDGE = Address("TLSEdge", "shop")
 DRIFT_CHECK = DriftCheck(
-    100.0, 12, "abc", (DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description", "a.b")),)
+    100.0,
+    12,
+    "abc",
+    (DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description", "a.b")),),
+    complete=False,
+    openings=(
+        Opening("https://a.example.com", Verdict.EXPOSES, "no one", "everyone"),
+        Opening("https://b.example.com", Verdict.WIDENS, "203.0.113.0/24", "everyone", is_certain=False),
+    ),
+    health=CheckedHealth(
+        40,
+        (
+            HealthRow("", "crt_1", Health(State.HEALTHY, due=9e9)),
+            HealthRow(str(EDGE), "edgtls_1", Health(State.DEGRADED, "waits", "act", Actor.YOU, 1.5, 2.5)),
+        ),
+    ),
 )
 
 
@@ -33,6 +50,17 @@ async def test_drift_checks_are_listed_oldest_first(tmp_path: Path) -> None:
         assert await store.drift_history.list_drift_checks("prod", since=150.0) == (later,)
         assert await store.drift_history.list_drift_checks("prod", since=200.0) == (later,)
         assert await store.drift_history.list_drift_checks("prod", since=200.1) == ()
+
+
+async def test_the_last_judged_health_is_that_of_the_last_check_that_judged_it(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "prod.db")) as store:
+        history = store.drift_history
+        assert await history.find_last_judged("prod") is None
+        healthy = DriftCheck(200.0, 13, health=CheckedHealth(3))
+        for check in (healthy, DRIFT_CHECK, DriftCheck(300.0, 13)):
+            await history.record("prod", check)
+        assert await history.find_last_judged("prod") == healthy
+        assert await history.find_last_judged("dev") is None
 
 
 async def test_drift_checks_within_one_second_are_listed_apart_resources_by_address(tmp_path: Path) -> None:
@@ -133,6 +161,9 @@ async def test_runs_and_checks_of_other_stacks_are_not_listed(tmp_path: Path) ->
         ("outcomes", "outcome", "done", "Outcome"),
         ("drifts", "reason", "fields differ", "Reason"),
         ("drifts", "mover", "not known", "ChangedBy"),
+        ("openings", "verdict", "gapes", "Verdict"),
+        ("health", "state", "ill", "State"),
+        ("health", "actor", "me", "Actor"),
     ],
 )
 async def test_an_unknown_code_is_reported_as_damage(

@@ -16,10 +16,12 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 
 from reconciler.engine.ports import Intent
+from reconciler.model.access_change import Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Ended, Outcome
-from reconciler.model.history import DriftCheck, DriftedResource
+from reconciler.model.health import Health, HealthRow, State
+from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.store import database, lock, schema
@@ -80,14 +82,16 @@ async def test_stored_rows_are_read_after_the_store_is_opened_again(url: str) ->
 
 
 async def test_runs_and_drift_checks_are_listed(url: str) -> None:
-    check = DriftCheck(
-        100.0, 12, "abc", (DriftedResource(BOT, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("name",)),)
-    )
+    moved = DriftedResource(BOT, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("name",))
+    opening = Opening("https://a.example.com", Verdict.WIDENS, "no one", "everyone", is_certain=False)
+    health = CheckedHealth(1, (HealthRow(str(BOT), "bot_3", Health(State.DEGRADED, due=9.5)),))
+    check = DriftCheck(100.0, 12, "abc", (moved,), complete=False, openings=(opening,), health=health)
     async with open_store(url) as store:
         async with store.journal("prod", command="apply") as journal:
             await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
         await store.drift_history.record("prod", check)
         assert await store.drift_history.list_drift_checks("prod") == (check,)
+        assert await store.drift_history.find_last_judged("prod") == check
         (listed_run,) = await store.drift_history.list_runs("prod")
         assert (listed_run.command, listed_run.calls) == ("apply", {Outcome.DONE: 1})
 

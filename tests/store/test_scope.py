@@ -17,10 +17,12 @@ from msgspec.structs import replace
 from sqlalchemy import String, column, create_mock_engine
 
 from reconciler.engine.ports import Intent
+from reconciler.model.access_change import Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Ended, Outcome
-from reconciler.model.history import DriftCheck, DriftedResource
+from reconciler.model.health import Health, HealthRow, State
+from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding, Place
 from reconciler.operations.opening.source import ProjectSource
@@ -78,7 +80,10 @@ async def complete_plan(store: Store, stack: str, unique: str) -> None:
 
 async def check_drift(store: Store, stack: str, unique: str) -> None:
     moved = DriftedResource(BOT, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, (unique,))
-    await store.drift_history.record(stack, DriftCheck(100.0 + int(unique), 12, "abc", (moved,)))
+    opening = Opening(f"https://{unique}.example.com", Verdict.WIDENS, "no one", "everyone")
+    health = CheckedHealth(1, (HealthRow(str(BOT), unique, Health(State.DEGRADED)),))
+    check = DriftCheck(100.0 + int(unique), 12, "abc", (moved,), openings=(opening,), health=health)
+    await store.drift_history.record(stack, check)
 
 
 async def run_with_lock(store: Store, stack: str, unique: str) -> None:
@@ -121,6 +126,7 @@ async def read_all(store: Store, stack: str) -> dict[str, object]:
         "history": sorted((replace(call, run="") for call in await store.history(stack)), key=str),
         "drift_history": (
             sorted(await history.list_drift_checks(stack), key=str),
+            await history.find_last_judged(stack),
             sorted((replace(run, started=0, ended=0) for run in await history.list_runs(stack)), key=str),
         ),
     }

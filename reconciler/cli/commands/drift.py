@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     "out.",
 )
 @options.ignore_option
-@click.option("--record", is_flag=True, help="Record the drift check for `report`: names and field paths, no values.")
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Record the drift check for `report`: names, field paths and who gets through, no other values.",
+)
 @notifying.option
 @click.option(
     "--issue",
@@ -93,7 +97,7 @@ def command(
     progress = ReadProgress(common.quiet)
     drift = workspaces.run(opened.drift(ignore=ignored, on_event=progress))
     if record:
-        workspaces.run(record_drift(opened, drift.plan, progress))
+        workspaces.run(record_drift(opened, drift, progress))
     plan_output.show(drift.plan, opened, common, chosen, Flavour.DRIFT, snapshot=drift.snapshot)
     if unmanaged:
         _show_unmanaged(drift.plan, drift.snapshot, opened.manifest)

@@ -14,10 +14,11 @@ from msgspec import Struct, field
 from reconciler.model.address import Address
 from reconciler.model.change import ChangedBy
 from reconciler.model.event import Outcome
-from reconciler.model.history import DriftCheck, DriftedResource, Past, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Opening, Past, Run
 from reconciler.rendering.html import environment
 from reconciler.rendering.html.chart import Bar, draw_chart
 from reconciler.rendering.run_context import Link, RunContext
+from reconciler.rendering.spans import Span, list_openings
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.text_tools import count, format_duration, format_time
 
@@ -141,6 +142,7 @@ def render_page(
         causes=[(cause.text, hue) for cause, hue in _CAUSES.items()],
         checks=[_check_row(number, check) for number, check in reversed(list(enumerate(checks)))][:_MOST_ROWS],
         checks_title=count(len(checks), "drift check") + more,
+        openings=[_describe_opening(span, now) for span in list_openings(checks)[:_MOST_ROWS]],
         kinds=_kinds(periods, now),
         current=[_period_row(period, now) for period in current],
         ended=[_period_row(period, now) for period in periods if period.is_over][:_MOST_ROWS],
@@ -298,6 +300,20 @@ def _period_row(period: DriftPeriod, now: float) -> dict[str, object]:
         "hue": _CAUSES[period.resource.changed_by],
         "reason": period.resource.reason.text,
         "fields": [sanitize(path) for path in sorted(period.fields)],
+    }
+
+
+def _describe_opening(span: Span[Opening], now: float) -> dict[str, object]:
+    opening, is_open = span.found, span.ended is None
+    return {
+        "entry_point": sanitize(opening.entry_point),
+        "since": format_time(span.since),
+        "until": "still open" if is_open else format_time(span.ended or 0.0),
+        "hue": "delete" if is_open else "create",
+        "duration": format_duration(span.duration(now)),
+        "verdict": opening.verdict.text if opening.is_certain else f"unknown whether it {opening.verdict.text}",
+        "before": sanitize(opening.before),
+        "after": sanitize(opening.after),
     }
 
 
