@@ -77,7 +77,7 @@ class HealthWait(Struct, frozen=True):
     """How waiting for the health of what an apply changed ended.
 
     rows            the objects that it changed or broke and that have health, and what waiting says about each
-    seconds         how long it took
+    seconds         how long it took, at most the time that it was given
     is_interrupted  it was stopped before it was over; the apply itself is not affected
     """
 

@@ -18,6 +18,8 @@ from pathlib import Path
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*\n(?:> .*\n)*)", re.MULTILINE)
 _ID = re.compile(r"\b([a-z]+)_[A-Za-z0-9]{27}\b")
+_TARGET = re.compile(r"\b[0-9a-f]{17}\.[0-9a-f]{3}\.(cname)\b")
+_MINUTE = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC\b")
 _MARK = "=== end of command ==="
 _PORT = "4041"  # on the page; each run uses a free port
 _BIN = Path(sys.executable).parent
@@ -62,9 +64,11 @@ def run(page: str, folder: Path, commands: Path = _BIN) -> list[Step]:
 
 
 def number_ids(text: str) -> str:
-    """Numbers ids in the order of their first occurrence."""
+    """Numbers ids and targets of DNS records in the order of their first occurrence, and removes times."""
     seen: dict[str, str] = {}
-    return _ID.sub(lambda found: seen.setdefault(found[0], f"{found[1]}_{len(seen) + 1}"), text)
+    for random in (_ID, _TARGET):
+        text = random.sub(lambda found: seen.setdefault(found[0], f"{found[1]}_{len(seen) + 1}"), text)
+    return _MINUTE.sub("TIME", text)
 
 
 def rewrite(page: str, ran: list[Step]) -> str:

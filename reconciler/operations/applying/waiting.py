@@ -112,7 +112,7 @@ class _Wait(Struct):
             is_over = Wait.WAITING not in waits
             if is_over or self.stop.is_set():
                 rows = tuple((item.row, wait) for item, wait in zip(watched.values(), waits, strict=True))
-                return HealthWait(rows, now - started, is_interrupted=not is_over)
+                return HealthWait(rows, min(now - started, seconds), is_interrupted=not is_over)
             awaited = zip(watched.items(), waits, strict=True)
             reading = choose_reading(
                 self.snapshot, [(key, item.row) for (key, item), wait in awaited if wait is Wait.WAITING]
