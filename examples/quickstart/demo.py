@@ -148,6 +148,9 @@ def run(demo: Demo) -> None:
     expect("changed on the platform" in drift, "drift attributes the changes to the platform")
     expect("changed in Git" not in drift, "drift attributes nothing to Git")
     expect("deleted on the platform" in drift, "drift reports the deleted bot user")
+    opened = "Access was widened on the platform: tls://payments.example.com"
+    expect(opened in drift, "drift begins with the edge that anyone with a certificate can reach")
+    expect("for example: tls://payments.example.com from 192.0.2.1" in drift, "drift names such a request")
 
     demo.start_step("Apply reverts the drift")
     demo.reconciler("apply", "--auto-approve")
@@ -161,12 +164,15 @@ def run(demo: Demo) -> None:
     order = [("POST", "certificate_authorities"), ("PATCH", "edges"), ("DELETE", "certificate_authorities")]
     expect([call for call in calls if call in order] == order, f"the calls come in that order, not {calls}")
 
-    demo.start_step("Remove a module from the YAML: DELETE on the module's path")
+    demo.start_step("Remove a module from the YAML: the plan says who gets in, the apply deletes the module")
     demo.edit(
         "manifests/edges.yaml",
         "  ip_restriction: {ip_policy_ids: [{ref: IPPolicy/office}, {ref: IPPolicy/partners}]}\n",
         "",
     )
+    plan = demo.reconciler("plan")
+    expect("tls://payments.example.com lets in requests that were refused" in plan, "the plan names the opening")
+    expect("for example: tls://payments.example.com from 192.0.2.1" in plan, "the plan has a request that gets in")
     start = demo.last_request()
     demo.reconciler("apply", "--auto-approve")
     expect(("DELETE", f"/edges/tls/{edge['id']}/ip_restriction") in demo.changes_since(start), "the module is deleted")
@@ -195,7 +201,7 @@ def list_pages(pages: Path) -> Iterator[str]:
     yield "\nPages:"
     for name, description in (
         ("plan.md", "the first plan, as a comment in a review"),
-        ("plan.html", "the same as a page, with the dependency graph"),
+        ("plan.html", "the same as a page, with every way in and the dependency graph"),
         ("report.html", "drift and runs over time"),
     ):
         yield f"  {pages / name}  {description}"

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,13 +43,17 @@ def steps(page: str) -> list[Step]:
     return found
 
 
-def run(page: str, folder: Path, commands: Path = _BIN) -> list[Step]:
-    """The same steps with their output. `commands` is the folder with the command `reconciler`."""
+def run(page: str, folder: Path, commands: Path = _BIN, settings: Mapping[str, str] | None = None) -> list[Step]:
+    """The same steps with their output.
+
+    commands  the folder with the command `reconciler`
+    settings  environment variables of the commands
+    """
     port = _free_port()
     expected = steps(page)
     script = "".join(f"{_wait_for_server(step.command)}\nprintf '%s\\n' '{_MARK}'\n" for step in expected)
     environ = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
-    environ |= {"PATH": f"{commands}:{_BIN}:{_with_curl(folder)}:/usr/bin:/bin", "COLUMNS": "100"}
+    environ |= {"PATH": f"{commands}:{_BIN}:{_with_curl(folder)}:/usr/bin:/bin", "COLUMNS": "100", **(settings or {})}
     done = subprocess.run(
         ["bash", "-c", script.replace(_PORT, port)],
         cwd=folder,
