@@ -41,10 +41,15 @@ def _serve(options: dict[str, str]) -> None:
     )
 
 
-if __name__ == "__main__":
+def main(arguments: list[str]) -> None:
+    """Serves until a signal."""
     gc.set_threshold(1_000_000, 20, 100)  # as the command line does
-    match sys.argv[1:]:
+    match arguments:
         case ["agent", *words]:
             _serve_agent(_options(words))
         case words:
             _serve(_options(words))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -64,10 +64,10 @@ class SandboxProcess(Emulator):
         self._start(port)
 
     def _start(self, port: int) -> None:
-        command = [sys.executable, "-m", "reconciler.sandbox", "--port", str(port), *self._options]
+        words = ["--port", str(port), *self._options]
         if self._has_agent:
-            command += ["--agent-port", self.agent_url.rpartition(":")[2] or "0"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            words += ["--agent-port", self.agent_url.rpartition(":")[2] or "0"]
+        self.process = self._spawn(words)
         assert self.process.stdout is not None
         self.base_url = self.process.stdout.readline().strip()
         if not self.base_url:
@@ -77,6 +77,10 @@ class SandboxProcess(Emulator):
             self.agent_url = self.process.stdout.readline().strip().removeprefix("agent ")
         self.accounts = OtherAccounts(self, self._keys)
         self._client = httpx.Client(base_url=self.base_url, timeout=30, trust_env=False)
+
+    def _spawn(self, words: list[str]) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "reconciler.sandbox", *words]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Self:
         return self

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.api.clock import MachineClock
+from tests.harness.forked import start_command
 from tests.harness.platform import Sandbox
-from tests.harness.project import COMMAND, Output, Project, Shell
+from tests.harness.project import Output, Project, Shell
 
 CREATES = """\
   + IPPolicy/office  manifests/payments.yaml:1
@@ -178,13 +179,8 @@ def test_any_answer_but_yes_cancels_an_apply(shell: Shell, sandbox: Sandbox) -> 
 @pytest.mark.usefixtures("over_socket")
 def test_an_interrupt_waits_for_running_calls_and_reports_the_skipped_ones(shell: Shell, sandbox: Sandbox) -> None:
     sandbox.fault("POST /ip_policies", delay=1.0)
-    with subprocess.Popen(
-        [sys.executable, "-m", "reconciler", "apply", "-y", "--parallelism", "1", "--events", "-"],
-        cwd=shell.root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    words = ["apply", "-y", "--parallelism", "1", "--events", "-"]
+    with start_command(words, cwd=shell.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         first = process.stderr.readline()
         assert json.loads(first)["event"] == "started"
@@ -237,14 +233,7 @@ def test_a_quiet_wait_prints_only_what_is_not_healthy(on_sandbox: Project, sandb
 def test_an_interrupt_of_a_wait_leaves_the_apply_as_it_is(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(SHOP)
     sandbox.provision({"host": "*", "delay": 600})
-    with subprocess.Popen(
-        [*COMMAND, "apply", "-y", "--wait"],
-        cwd=on_sandbox.root,
-        env={**os.environ, **sandbox.environ},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with on_sandbox.start("apply", "-y", "--wait") as process:
         assert process.stderr is not None
         while not process.stderr.readline().startswith("waiting: ReservedDomain/shop"):
             assert process.poll() is None

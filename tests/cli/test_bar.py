@@ -8,7 +8,6 @@ import pty
 import signal
 import struct
 import subprocess
-import sys
 import termios
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.cli.applying.bar import State, fit_line, format_duration
+from tests.harness.forked import start_command
 from tests.harness.platform import Sandbox
 from tests.harness.project import Shell
 
@@ -66,7 +66,7 @@ def test_durations_are_formatted_as_on_a_clock(seconds: float, text: str) -> Non
 class Terminal:
     """A process on a pseudo-terminal, and the bytes that it wrote."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[str]
     _device: int
     output: bytes = b""
 
@@ -85,9 +85,8 @@ def terminal(*words: str, width: int, environment: Mapping[str, str] | None = No
     device, other_end = pty.openpty()
     fcntl.ioctl(other_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    command = [sys.executable, "-m", "reconciler", *words]
     settings = {**clean, "TERM": "xterm-256color", **(environment or {})}
-    with subprocess.Popen(command, stdin=other_end, stdout=other_end, stderr=other_end, env=settings) as process:
+    with start_command(words, stdin=other_end, stdout=other_end, stderr=other_end, env=settings) as process:
         os.close(other_end)
         try:
             yield Terminal(process, device)

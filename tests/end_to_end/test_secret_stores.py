@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.faults.kills import launch
 from tests.harness.platform import Sandbox
 from tests.harness.project import Project
 from tests.harness.secret_stores import GitHubServer, VaultServer, run_server
 from tests.harness.tiers import first_of_each
 
-LAUNCH = Path(__file__).parents[1] / "faults/kills/launch.py"
 ROOT = Path(__file__).parents[2]
 STORES = {
     "vault": {"to_vault": {"path": "agents/berlin"}},
@@ -148,16 +146,10 @@ def test_one_rerun_is_enough_after_a_kill(
 ) -> None:
     delivering.declare(credential(store))
     spec = {"point": point, "what": "create TunnelCredential/agent", "nth": 1, "signal": signal.SIGKILL}
-    done = subprocess.run(
-        [sys.executable, str(LAUNCH), json.dumps(spec), "apply", "-y", "--quiet"],
-        cwd=delivering.root,
-        env={**delivering.process_environ(), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    environ = {**delivering.process_environ(), "PYTHONPATH": str(ROOT)}
+    process = launch.start(spec, ["apply", "-y", "--quiet"], cwd=delivering.root, env=environ, stderr=subprocess.PIPE)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, err
     result = delivering("apply", "-y")
     assert result.code == 0, result.err
     (live,) = sandbox.get("/credentials")["credentials"]

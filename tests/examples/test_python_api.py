@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.testing import SandboxProcess
+from tests.harness.forked import start_program
+from tests.harness.platform import SandboxProcess
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(
@@ -46,16 +48,22 @@ def project(folder: Path, manifest: str = OFFICE) -> Path:
 
 
 def run(folder: Path, sandbox: SandboxProcess, *words: str) -> tuple[int, str]:
-    ran = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**os.environ, **sandbox.environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Traceback" not in ran.stderr, ran.stderr
-    return ran.returncode, ran.stdout
+    environ = {**os.environ, **sandbox.environ}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = start_program(run_python, [sys.executable], words, cwd=folder, env=environ, **streams)
+    out, err = process.communicate()
+    assert "Traceback" not in err, err
+    return process.returncode, out
+
+
+def run_python(words: list[str]) -> None:
+    """As the interpreter does with `-c CODE` or `-m MODULE`, and with the folder as the first of its path."""
+    how, what, *sys.argv[1:] = words
+    sys.path.insert(0, "")
+    if how == "-m":
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102 - an example of the page
 
 
 def test_the_page_has_an_example_for_each_use() -> None:

@@ -23,8 +23,9 @@ from reconciler.cli.fleets.progress import LineReporter, show_bar
 from reconciler.cli.terminal import output
 from reconciler.fleet.coordinator import FleetProgress
 from reconciler.model.fleet import TaskState
-from reconciler.testing import Emulator, Sandbox, SandboxProcess
+from reconciler.testing import Emulator, Sandbox
 from tests.fleet.fleets import member, write_fleet
+from tests.harness.platform import SandboxProcess
 from tests.harness.project import SETTINGS, Output, Project, Shell
 from tests.harness.tiers import full
 

@@ -27,9 +27,9 @@ from reconciler.model import exit_codes
 from reconciler.model.fleet import Run, RunVerb, TaskState
 from reconciler.store.errors import Locked, StoreError, Unavailable
 from reconciler.store.fleets.records import open_fleet_records
-from reconciler.testing import SandboxProcess
 from tests.fleet.clusters import Authority, ProcessCluster, start_scheduler
 from tests.fleet.fleets import FleetWorld, member, write_fleet
+from tests.harness.platform import SandboxProcess
 from tests.harness.tiers import full
 from tests.harness.workspaces import Document
 from tests.store.stores import STORES, new_store

@@ -1,8 +1,12 @@
-"""The command `reconciler` as a fork of a process that has imported the product, for tests that run many commands.
+"""The command `reconciler` and the sandbox as forks of a process that has imported the product.
 
 A command takes a tenth of the CPU that it takes with an interpreter of its own. It still is a process with the
-arguments, folder, environment and streams of its caller. It is not the caller's child: a signal does not reach it.
-Used in `make test`; in `make test-full` the same tests start each command anew.
+arguments, folder, environment and streams of its caller. Used in `make test`; in `make test-full` the same tests start
+each process anew.
+
+- `serve_commands`: for tests that run many commands, and for shells. The command is not the caller's child: a signal
+  does not reach it.
+- `start_command`, `start_program`: a child of the tests, which they can kill, suspend and wait for.
 """
 
 from __future__ import annotations
@@ -18,10 +22,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
+
+from tests.harness.tiers import is_quick
 
 _ELSEWHERE = ("reconciler.sandbox", "reconciler.testing")  # not needed by the commands that fork
 _CLIENT = """\
@@ -37,6 +45,38 @@ asked.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
 asked.shutdown(socket.SHUT_WR)
 os._exit(int(asked.recv(16) or b"70"))
 """
+
+
+Program = Callable[[list[str]], object]
+"""Runs with the arguments, and returns the exit code or None."""
+
+
+def start_command(words: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+    """Starts the command `reconciler`. `options` are those of `subprocess.Popen`."""
+    return start_program(_run_command, [sys.executable, "-m", "reconciler"], words, **options)
+
+
+def start_program(
+    program: Program,
+    command: Sequence[str],
+    words: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    **options: Any,
+) -> subprocess.Popen[str]:
+    """Starts a fork of this process that runs the program; in `make test-full`, the command that runs it."""
+    if not is_quick():
+        return subprocess.Popen([*command, *words], env=env, text=True, **options)
+    environ = dict(os.environ if env is None else env)
+    # The child never returns from here to start another program. Popen waits for the end of one of its own pipes.
+    run = partial(_run_instead, program, list(words), environ)
+    return subprocess.Popen(list(command), env=env, text=True, preexec_fn=run, **options)
+
+
+def _run_instead(program: Program, words: list[str], environ: Mapping[str, str]) -> NoReturn:
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    gc.freeze()
+    _run_here(program, words, environ)
 
 
 @contextmanager
@@ -98,24 +138,38 @@ def _answer(asking: socket.socket) -> NoReturn:
 
 
 def _run(words: list[str], folder: str, environ: dict[str, str], streams: list[int]) -> NoReturn:
-    from reconciler.cli.main import entry
-
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    os.chdir(folder)
+    _run_here(_run_command, words, environ)
+
+
+def _run_command(words: list[str]) -> None:
+    from reconciler.cli.main import entry
+
+    sys.argv[1:] = words
+    entry()
+
+
+def _run_here(program: Program, words: list[str], environ: Mapping[str, str]) -> NoReturn:
+    """Runs a program as if this process had just been started for it."""
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - open until the process ends
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.chdir(folder)
     os.environ.clear()
     os.environ.update(environ)
-    sys.argv[1:] = words
+    code: object = 0
     try:
-        entry()
+        code = program(words)
     except SystemExit as ended:
-        sys.stdout.flush()
-        os._exit(ended.code if isinstance(ended.code, int) else 1)
+        code = ended.code
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    os._exit(code if isinstance(code, int) else 1 if code else 0)
 
 
 def _import_the_product() -> None:

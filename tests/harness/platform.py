@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
+from reconciler import testing
 from reconciler.api.client import Account
 from reconciler.engine.ports import Platform, Reader
 from reconciler.operations.runtime import HTTPAccess, OnRetry, OnWait, PlatformAccess
+from reconciler.sandbox.__main__ import main
 from reconciler.testing import Emulator as Sandbox
-from reconciler.testing import SandboxProcess
+from tests.harness.forked import start_program
 
 __all__ = ["HEADERS", "KEY", "Reachable", "Sandbox", "SandboxProcess"]
 
 KEY = "sandbox"
 HEADERS = {"Authorization": f"Bearer {KEY}", "Service-Version": "2"}
+
+
+class SandboxProcess(testing.SandboxProcess):
+    """The sandbox as a process, in `make test` without an interpreter of its own."""
+
+    def _spawn(self, words: list[str]) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "reconciler.sandbox"]
+        return start_program(main, command, words, stdout=subprocess.PIPE)
 
 
 class Reachable(PlatformAccess):

@@ -22,6 +22,7 @@ from reconciler.cli.main import main
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field
 from reconciler.operations.runtime import Runtime
+from tests.harness.forked import start_command
 from tests.harness.platform import Reachable, Sandbox
 from tests.harness.workspaces import write_settings
 
@@ -140,21 +141,14 @@ class Project(Shell):
 
     def process(self, *words: str) -> Output:
         """Runs a command as a process, as a user does."""
-        completed = subprocess.run(
-            [*COMMAND, *words], cwd=self.root, env=self.process_environ(), capture_output=True, text=True, check=False
-        )
-        return Output(completed.returncode, completed.stdout, completed.stderr)
+        process = self.start(*words)
+        out, err = process.communicate()
+        return Output(process.returncode, out, err)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Starts a command as a process, with pipes for both streams."""
-        return subprocess.Popen(
-            [*COMMAND, *words],
-            cwd=self.root,
-            env=self.process_environ(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return start_command(words, cwd=self.root, env=self.process_environ(), **pipes)
 
     def process_environ(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}

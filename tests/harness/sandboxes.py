@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.testing import Emulator, Sandbox, SandboxProcess
+from reconciler.testing import Emulator, Sandbox
 from tests.harness.forked import serve_commands
+from tests.harness.platform import SandboxProcess
 from tests.harness.tiers import is_quick
 
 

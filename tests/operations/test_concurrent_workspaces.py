@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from reconciler import Status
-from reconciler.testing import Sandbox, SandboxProcess
+from reconciler.testing import Sandbox
 from reconciler.testing.emulator import Emulator
+from tests.harness.platform import SandboxProcess
 from tests.harness.tiers import only_if
 from tests.harness.workspaces import domain, open_on, policy, write_project
 

@@ -17,7 +17,8 @@ from reconciler.operations.history import read_past
 from reconciler.operations.reporting import CallsBegan, CallsEnded, OperationEvent, Planned
 from reconciler.store.errors import StoreError
 from reconciler.store.journal import StoreJournal
-from reconciler.testing import Sandbox, SandboxProcess
+from reconciler.testing import Sandbox
+from tests.harness.platform import SandboxProcess
 from tests.harness.workspaces import bot, domain, open_on, policy, write_project
 
 

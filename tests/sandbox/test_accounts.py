@@ -13,7 +13,8 @@ from reconciler import Runtime, Status, Workspace
 from reconciler.cli.main import main
 from reconciler.cli.terminal import exit_codes
 from reconciler.sandbox.server.accounts import read_accounts
-from reconciler.testing import Emulator, Sandbox, SandboxProcess
+from reconciler.testing import Emulator, Sandbox
+from tests.harness.platform import SandboxProcess
 from tests.sandbox.account import BODIES, Account
 
 FIRST, SECOND = "sandbox-0001", "sandbox-0002"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from reconciler.testing import SandboxProcess
+from tests.harness.platform import SandboxProcess
 
 
 def test_a_reset_restores_the_conditions_of_the_start(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ import functools
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy.engine.default import DefaultDialect
@@ -22,6 +23,7 @@ from sqlalchemy.engine.default import DefaultDialect
 from reconciler.cli.main import main
 from reconciler.model.plan import Call
 from reconciler.operations.runtime import Runtime
+from tests.harness.forked import start_program
 
 
 class Moments:
@@ -92,7 +94,16 @@ class Moments:
         setattr(os, "link", self.around("link", os.link))  # noqa: B010 - as above
 
 
-if __name__ == "__main__":
-    moments = Moments(json.loads(sys.argv[1]))
+def run(words: list[str]) -> int:
+    moments = Moments(json.loads(words[0]))
     moments.install()
-    sys.exit(main(sys.argv[2:], Runtime(on_checkpoint=moments.on_checkpoint)))
+    return main(words[1:], Runtime(on_checkpoint=moments.on_checkpoint))
+
+
+def start(spec: dict[str, Any], words: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+    """Starts the command with the hook. `options` are those of `subprocess.Popen`."""
+    return start_program(run, [sys.executable, __file__], [json.dumps(spec), *words], **options)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +19,11 @@ from reconciler import kinds
 from reconciler.cli.main import main
 from reconciler.model import owner_record as owners
 from reconciler.model.plan import Verb
-from tests.faults.kills import crashing
+from tests.faults.kills import crashing, launch
 from tests.faults.kills.crashing import Change
 from tests.faults.kills.projects import CrashProject, Document, tokens_of
 from tests.harness.platform import KEY, SandboxProcess
 
-LAUNCH = Path(__file__).with_name("launch.py")
 ROOT = Path(__file__).parents[3]
 # The proxy has another address than the sandbox behind it, which may be another account for all that a run can know.
 _ALLOWED = [
@@ -50,14 +48,8 @@ class Scene:
 
     def start(self, spec: dict[str, Any], url: str | None = None, **more: Any) -> subprocess.Popen[str]:
         """The command, on its way to the end that the spec gives it."""
-        return subprocess.Popen(
-            [sys.executable, str(LAUNCH), json.dumps(spec), *self.words],
-            env=self._environ(url) | {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **more,
-        )
+        environ = self._environ(url) | {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+        return launch.start(spec, self.words, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
     def run(self) -> int:
         """The command in this process, undisturbed."""
