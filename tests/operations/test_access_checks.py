@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,10 @@ from msgspec.structs import replace
 from reconciler import Selection, Status, Workspace
 from reconciler.model.plan import Plan
 from reconciler.operations.access_checks import load_tests, with_results
+from reconciler.operations.applying.plan_files import write_plan
+from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.project_openers import open_with_plan
+from reconciler.operations.runtime import Runtime
 from reconciler.project.settings.config import load_config
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import domain, open_on, write_project
@@ -45,6 +50,10 @@ def project_with(root: Path, tests: str, *documents: Document) -> Path:
     (root / "tests").mkdir(exist_ok=True)
     (root / "tests/access.yaml").write_text(tests)
     return root
+
+
+def source_of(sandbox: Sandbox, root: Path) -> ProjectSource:
+    return ProjectSource(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox))
 
 
 def list_problems(plan: Plan) -> list[str]:
@@ -134,3 +143,102 @@ async def test_the_results_of_a_written_plan_are_read_back(sandbox: Sandbox, tmp
     read = plan_json.read_plan(plan_json.write_plan(plan), lambda *_: None)  # type: ignore[arg-type]
     assert read.access_tests == plan.access_tests
     assert len(read.access_tests) == 2
+
+
+def office(cidr: str) -> Iterator[Any]:
+    """An edge that only the office reaches; its rule is of another kind than the edge."""
+    yield domain("ledger")
+    yield {"kind": "TunnelGroupBackend", "name": "web", "spec": {"labels": {"app": "web"}}}
+    yield {"kind": "IPPolicy", "name": "office", "spec": {"description": "Office"}}
+    rule = {"ip_policy_id": {"ref": "IPPolicy/office"}, "cidr": cidr, "action": "allow"}
+    yield {"kind": "IPPolicyRule", "name": "office", "spec": rule}
+    edge = {
+        "hostports": ["ledger.example.com:443"],
+        "backend": {"backend_id": {"ref": "TunnelGroupBackend/web"}},
+        "ip_restriction": {"ip_policy_ids": [{"ref": "IPPolicy/office"}]},
+    }
+    yield {"kind": "TLSEdge", "name": "ledger", "spec": edge}
+
+
+@pytest.mark.parametrize(
+    ("source", "status"), [("198.51.100.7", Status.APPLIED), ("192.0.2.7", Status.BLOCKED)], ids=["passes", "fails"]
+)
+async def test_a_plan_file_is_tested_on_the_whole_account_and_not_only_on_the_kinds_that_it_changes(
+    sandbox: Sandbox, tmp_path: Path, source: str, status: Status
+) -> None:
+    write_project(tmp_path, *office("203.0.113.0/24"))
+    assert (await open_on(sandbox, tmp_path).apply()).status is Status.APPLIED
+    write_project(tmp_path, *office("198.51.100.0/24"))
+    planned = await open_on(sandbox, tmp_path).plan()
+    assert [str(change.address) for change in planned.plan.changes] == ["IPPolicyRule/office"]
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/access.yaml").write_text(
+        f"- {{from: {source}, to: 'tls://ledger.example.com', expect: allow}}\n"
+    )
+    result = await open_on(sandbox, tmp_path).apply(planned)
+    assert (result.status, [test.status for test in result.plan.access_tests]) == (
+        status,
+        ["passed" if status is Status.APPLIED else "failed"],
+    )
+
+
+async def test_a_part_of_a_plan_file_is_tested_as_the_part_leaves_the_account(sandbox: Sandbox, tmp_path: Path) -> None:
+    project_with(tmp_path, "[]", endpoint("shop"), endpoint("staff"))
+    assert (await open_on(sandbox, tmp_path).apply()).status is Status.APPLIED
+    project_with(tmp_path, DENY % "shop", endpoint("shop", OFFICE), endpoint("staff", OFFICE))
+    planned = await open_on(sandbox, tmp_path).plan()
+    (shop,) = (found for found in sandbox.get("/endpoints")["endpoints"] if "shop" in found["url"])
+    policy = {"on_http_request": [{"actions": [{"type": "log"}]}, ANSWER]}
+    sandbox.patch(f"/endpoints/{shop['id']}", {"traffic_policy": json.dumps(policy)})
+    part = await open_on(sandbox, tmp_path).apply(planned, partial=True)
+    assert (part.status, [result.status for result in part.plan.access_tests]) == (Status.BLOCKED, ["failed"])
+    project_with(tmp_path, DENY % "staff", endpoint("shop", OFFICE), endpoint("staff", OFFICE))
+    part = await open_on(sandbox, tmp_path).apply(planned, partial=True)
+    assert (part.status, [result.status for result in part.plan.access_tests]) == (Status.PARTIAL, ["passed"])
+
+
+async def test_a_plan_file_that_deletes_an_addition_is_tested_without_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    documents = [
+        {**one, "lifecycle": {"unmanaged_children": "delete"}} if one["kind"] == "IPPolicy" else one
+        for one in office("203.0.113.0/24")
+    ]
+    write_project(tmp_path, *documents)
+    assert (await open_on(sandbox, tmp_path).apply()).status is Status.APPLIED
+    (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+    sandbox.post("/ip_policy_rules", {"ip_policy_id": policy["id"], "cidr": "0.0.0.0/0", "action": "allow"})
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/access.yaml").write_text("- {from: 192.0.2.7, to: 'tls://ledger.example.com', expect: deny}\n")
+    planned = await open_on(sandbox, tmp_path).plan(allow={("delete", "IPPolicyRule"): 1})
+    assert [result.status for result in planned.plan.access_tests] == ["passed"]
+    file = tmp_path / "plan.json"
+    write_plan(file, planned.plan, {})
+    opened, read = open_with_plan(source_of(sandbox, tmp_path), file)
+    result = await Workspace.of(opened).apply(read)
+    assert (result.status, [test.status for test in result.plan.access_tests]) == (Status.APPLIED, ["passed"])
+
+
+async def test_a_plan_file_that_destroys_the_stack_is_judged_by_the_tests_that_expect_deny(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    project_with(tmp_path, ALLOW % "shop" + DENY % "shop", endpoint("shop", OFFICE))
+    assert (await open_on(sandbox, tmp_path).apply()).status is Status.APPLIED
+    planned = await open_on(sandbox, tmp_path).to_destroy().plan()
+    file = tmp_path / "plan.json"
+    write_plan(file, planned.plan, {})
+    opened, read = open_with_plan(source_of(sandbox, tmp_path), file)
+    allowed = opened.select(allow={("delete", "ReservedDomain"): 1})
+    result = await Workspace.of(allowed).apply(read)
+    assert (result.status, [str(problem) for problem in result.problems]) == (Status.APPLIED, [])
+
+
+async def test_a_policy_about_access_judges_a_plan_file_by_the_whole_account(sandbox: Sandbox, tmp_path: Path) -> None:
+    write_project(tmp_path, *office("203.0.113.0/24"))
+    assert (await open_on(sandbox, tmp_path).apply()).status is Status.APPLIED
+    write_project(tmp_path, *office("0.0.0.0/0"))
+    planned = await open_on(sandbox, tmp_path).plan()
+    (tmp_path / "policies").mkdir()
+    check = "!access.exists(e, e.public && e.host == 'ledger.example.com')"
+    policy = f'policy: no-public-ledger\ncheck: "{check}"\nmessage: the ledger is public\n'
+    (tmp_path / "policies/access.yaml").write_text(policy)
+    result = await open_on(sandbox, tmp_path).apply(planned)
+    assert (result.status, [problem.rule for problem in result.problems]) == (Status.BLOCKED, ["no-public-ledger"])

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from reconciler.model.access_test import AccessTest
     from reconciler.operations.applying.plan_files import PlanFile
     from reconciler.operations.open_project import OpenProject
+    from reconciler.planning.deciding.options import PlanOptions
     from reconciler.planning.policies.rule import Rule
 
 FRESH = 60.0  # seconds after which an approval requires that the platform is read again
@@ -75,6 +76,8 @@ async def apply(
     halt = _StopSignal(stop or asyncio.Event())
     stack = project.manifest.stack
     rules, tests = project.load_rules(), project.load_tests()
+    if file is not None and file.is_destroy:
+        tests = access_checks.select_for_destroy(tests)
     async with (
         open_project_store(project.config) as store,
         store.lock(stack, on_loss=halt.stop_for_store) as holder,
@@ -168,7 +171,13 @@ class _Run(Struct):
         if (reason := await self._reason_applied()) is not None:
             return ApplyResult(Status.STALE, self._file_plan, reasons=(reason,))
         snapshot = await first_reading.read_for_apply(
-            self.project, self.store, self.journal, self.platform, self.planned, self.on_event
+            self.project,
+            self.store,
+            self.journal,
+            self.platform,
+            self.planned,
+            self.on_event,
+            is_whole=self._judges_access and self._can_find_accounts,
         )
         if self.planned is None:
             check_selection(self.project.options, self.project.manifest, snapshot, self.on_event)
@@ -190,7 +199,7 @@ class _Run(Struct):
         plan = policy_checks.with_policy_findings(
             plan, self.rules, self.project.options.now, self._manifest, lambda: find_accounts()[1]
         )
-        plan = access_checks.with_results(plan, self.tests, None if self._is_foreign else find_accounts)
+        plan = access_checks.with_results(plan, self.tests, find_accounts if self._can_find_accounts else None)
         self.on_event(Planned(plan))
         if (refused := await self._refuse(plan, approve)) is not None:
             return refused
@@ -205,6 +214,16 @@ class _Run(Struct):
     def _is_foreign(self) -> bool:
         """Whether the plan file was created from other manifests, so that the result cannot be verified."""
         return self.planned is not None and not self.planned.is_of_these_manifests
+
+    @property
+    def _judges_access(self) -> bool:
+        """Whether access tests or policies judge who gets through after the plan."""
+        return bool(self.tests) or any(rule.reads_access for rule in self.rules)
+
+    @property
+    def _can_find_accounts(self) -> bool:
+        """Whether it is known how the plan leaves the account: by these manifests, or by none."""
+        return not self._is_foreign or (self.planned is not None and self.planned.is_destroy)
 
     @property
     def _manifest(self) -> Manifest | None:
@@ -246,10 +265,14 @@ class _Run(Struct):
         if plan.is_empty:
             before, _ = self.project.find_accounts(snapshot)
             return before, before
-        part = tuple(str(change.address) for change in plan.changes)
-        options = self.project.options if self.planned is None and self.reviewed is None else None
-        options = options or replace(self.project.options, targets=part, excludes=())
-        return dataclasses.replace(self.project, options=options).find_accounts(snapshot)
+        if self.planned is None and self.reviewed is None:
+            return self.project.find_accounts(snapshot)
+        options = _options_of(plan, self.project.options)
+        project = self.project
+        if self.planned is not None and self.planned.is_destroy:
+            project = project.to_destroy()
+            options = replace(options, destroy=True)
+        return dataclasses.replace(project, options=options).find_accounts(snapshot)
 
     def _report_changes(self, remaining: RemainingPlan) -> None:
         for line in remaining.lines:
@@ -488,3 +511,15 @@ def _find_due(plan: Plan, remaining: Sequence[Change]) -> list[Change]:
         and change.address not in made
         and (change.reason is Reason.ROTATION or (change.reason is Reason.SUPERSEDED and change.is_pending))
     ]
+
+
+def _options_of(plan: Plan, options: PlanOptions) -> PlanOptions:
+    """The options with which the manifests have the changes of a plan, and no others."""
+    granted = {(approval.what, approval.kind): approval.count for approval in plan.approvals if approval.granted}
+    return replace(
+        options,
+        targets=tuple(str(change.address) for change in plan.changes),
+        excludes=(),
+        allow={**options.allow, **granted},
+        to_replace=frozenset(change.address for change in plan.changes if change.reason is Reason.REQUESTED),
+    )

@@ -29,11 +29,16 @@ async def read_for_apply(
     reader: Reader,
     planned: PlanFile | None,
     on_event: OnEvent,
+    *,
+    is_whole: bool,
 ) -> Snapshot:
-    """A snapshot of the whole account, or of the kinds of a plan file. Settles open intents; waits for late creates."""
+    """A snapshot of the whole account, or of the kinds of a plan file. Settles open intents; waits for late creates.
+
+    is_whole   the whole account, also for a plan file: what decides about access is of other kinds than the changes
+    """
     intents = await store.find_open_intents(project.manifest.stack)
     only, by_id = None, None
-    if planned is not None:
+    if planned is not None and not is_whole:
         only = staleness.kinds_of(planned.plan) | {intent.address.kind for intent in intents}
         by_id = staleness.by_id(planned.plan)
     began = time.time()
