@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
+from reconciler import kinds
 from reconciler.access.account import Account
 from reconciler.access.compare import analyze
 from reconciler.access.entering import EntryPoint
 from reconciler.access.places import Door, Region
 from reconciler.access.questions import is_public, list_unknown
 from reconciler.access.witness import TOO_LARGE
+from reconciler.model.access import Opener, WayIn
 from reconciler.model.access_entry import AccessEntry
 
 
@@ -19,6 +21,15 @@ def list_entries(account: Account) -> Iterator[AccessEntry]:
     """Every entry point, ordered by scheme, port, host and path."""
     for entry in sorted(analyze(account), key=lambda entry: entry.region):
         yield describe_entry(account, entry)
+
+
+def list_unread(account: Account) -> Mapping[str, str]:
+    """The kinds that open ways in and whose list is incomplete, with the reason: there may be more entry points."""
+    return {
+        name: why
+        for name, why in account.unread.items()
+        if (kind := kinds.find(name)) is not None and isinstance(kind.access, WayIn | Opener)
+    }
 
 
 def describe_entry(account: Account, entry: EntryPoint) -> AccessEntry:

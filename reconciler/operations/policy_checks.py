@@ -14,9 +14,9 @@ from reconciler.model.value import digest
 
 if TYPE_CHECKING:
     from reconciler.access.account import Account
-    from reconciler.model.access_entry import AccessEntry
     from reconciler.model.manifest import Manifest
     from reconciler.model.plan import Plan
+    from reconciler.planning.policies.evaluate import AccessList
     from reconciler.planning.policies.rule import Rule
     from reconciler.project.settings.config import Config
 
@@ -75,10 +75,12 @@ def with_policy_findings(
     return replace(plan, problems=(*kept, *findings, *unasked), judged={**plan.judged, **digests})
 
 
-def _list_access(find_account: Callable[[], Account]) -> Sequence[AccessEntry]:
-    from reconciler.access.inventory import list_entries
+def _list_access(find_account: Callable[[], Account]) -> AccessList:
+    from reconciler.access.inventory import list_entries, list_unread
+    from reconciler.planning.policies.evaluate import AccessList
 
-    return tuple(list_entries(find_account()))
+    account = find_account()
+    return AccessList(tuple(list_entries(account)), list_unread(account))
 
 
 def _digest(rule: Rule, now: float) -> str:

@@ -727,3 +727,39 @@ async def test_access_tests_of_the_base_that_cannot_be_read_need_approval(
     write(repository, "tests/access.yaml", "")
     repository.commit(*SERVED, EDGE, settings=GUARDS)
     assert list_loosened(await plan_on(sandbox, repository)) == ["loosens_rule base/access-tests"]
+
+
+ENTRY_POLICY = "policy: closed\ncheck: '!entry.public'\nmessage: ${entry.entry_point} is open\n"
+RELATED = """\
+policy: restricted-by-office
+scope: {kinds: [TLSEdge]}
+check: refs(resource).exists(r, r.kind == 'IPPolicy')
+message: ${resource.address} has no IP policy
+"""
+
+
+@pytest.mark.parametrize("text", [ENTRY_POLICY, RELATED])
+@pytest.mark.parametrize("weaker", ["", "check: 'true'\n"])
+async def test_a_branch_that_opens_an_edge_is_judged_by_policies_of_its_base_about_access_and_references(
+    sandbox: Sandbox, repository: Repository, text: str, weaker: str
+) -> None:
+    write(repository, "policies/access.yaml", text)
+    rules = f"{OFFICE['name']}"
+    cidr: Document = {
+        "kind": "IPPolicyRule",
+        "name": rules,
+        "spec": {"ip_policy_id": {"ref": f"IPPolicy/{rules}"}, "cidr": "203.0.113.0/24", "action": "allow"},
+    }
+    await begin(sandbox, repository, *SERVED, cidr, EDGE, settings="")
+    name = text.split()[1]
+    assert list_violated(await plan_on(sandbox, repository)) == []
+    repository.commit(*SERVED, cidr, OPEN_EDGE)
+    check = next(line for line in text.splitlines(keepends=True) if line.startswith("check"))
+    if weaker:
+        write(repository, "policies/access.yaml", text.replace(check, weaker))
+    else:
+        (repository.root / "policies/access.yaml").unlink()
+    commit(repository)
+    plan = await plan_on(sandbox, repository)
+    assert f"loosens_rule policy/{name}" in list_loosened(plan)
+    assert list_violated(plan) == [f"{name} of main"]

@@ -144,7 +144,6 @@ def describe_policy(rule: Rule) -> dict[str, Json]:
     for exemption in rule.exemptions:
         until = exemption.until.isoformat()
         exemptions[exemption.addresses] = max(until, str(exemptions.get(exemption.addresses, "")))
-    about = "changes" if rule.is_about_changes else "resources" if rule.is_about_resources else "plan"
     return {
         "severity": "error" if rule.severity is Severity.ERROR else "warning",
         "scope.kinds": sorted(rule.kinds),
@@ -152,7 +151,7 @@ def describe_policy(rule: Rule) -> dict[str, Json]:
         "scope.actions": sorted(map(str, rule.actions)),
         "check": rule.check.text,
         "exemptions": exemptions,
-        "about": about,
+        "about": rule.about,
     }
 
 

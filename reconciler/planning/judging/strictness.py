@@ -140,7 +140,7 @@ POLICY: Final[Mapping[str, Strictness | None]] = {
     "remedy": None,
     "field": None,
     "exemptions": EXEMPTIONS,
-    "about": SAME,  # whether it is evaluated for changes, resources or the plan: also the message decides that
+    "about": SAME,  # what it is evaluated for: also the message decides that
 }
 
 RESOURCE: Final[Mapping[str, Strictness | None]] = {

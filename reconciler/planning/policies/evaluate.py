@@ -37,6 +37,13 @@ from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 _MAX_BREACHES = 50  # violations of one rule that are listed
 
 
+class AccessList(Struct, frozen=True):
+    """The entry points of an account. `unread`: the kinds that may open more of them, with why they were not read."""
+
+    entries: tuple[AccessEntry, ...] = ()
+    unread: Mapping[str, str] = stored(default_factory=dict)
+
+
 def check_manifest(rules: Sequence[Rule], manifest: Manifest, kinds: Sequence[Kind], now: float) -> tuple[Problem, ...]:
     """The violations of all rules that need no plan, errors first. `now`: seconds since 1970, for exemptions."""
     judge = _Evaluation(manifest, {kind.name: kind for kind in kinds}, now)
@@ -49,7 +56,7 @@ def check_plan(
     kinds: Sequence[Kind],
     now: float,
     manifest: Manifest | None = None,
-    list_access: Callable[[], Sequence[AccessEntry]] | None = None,
+    list_access: Callable[[], AccessList] | None = None,
 ) -> tuple[Problem, ...]:
     """The violations by a plan and by the resources that it selects, errors first.
 
@@ -61,8 +68,9 @@ def check_plan(
     whole = manifest if manifest is not None else Manifest(plan.stack, {})
     asked = [rule for rule in rules if manifest is not None or not rule.needs_manifest]
     asked = [rule for rule in asked if list_access is not None or not rule.reads_access]
-    entries = tuple(list_access()) if list_access is not None and any(rule.reads_access for rule in asked) else ()
-    return _Evaluation(whole, {kind.name: kind for kind in kinds}, now, plan, entries).evaluate(asked)
+    is_needed = any(rule.reads_access for rule in asked)
+    access = list_access() if list_access is not None and is_needed else AccessList()
+    return _Evaluation(whole, {kind.name: kind for kind in kinds}, now, plan, access).evaluate(asked)
 
 
 class _Subject(Struct, frozen=True):
@@ -89,18 +97,27 @@ class _Evaluation(Struct, frozen=True, dict=True):
     kinds: Mapping[str, Kind]
     now: float
     plan: Plan | None = None
-    entries: tuple[AccessEntry, ...] = ()
+    access: AccessList = AccessList()
 
     def evaluate(self, rules: Sequence[Rule]) -> tuple[Problem, ...]:
         """The violations of the rules. Evaluates one subject after the other, since their values take much memory."""
-        violations: dict[str, list[Problem]] = {rule.name: [] for rule in rules}
-        for rule, subject in self._find_questions(rules):
+        violations = {rule.name: self._report_unread(rule) for rule in rules}
+        certain = [rule for rule in rules if "access" not in rule.uses or not violations[rule.name]]
+        for rule, subject in self._find_questions(certain):
             if (problem := self._answer(rule, subject)) is not None:
                 violations[rule.name].append(problem)
         problems = [problem for rule in rules for problem in _limit_breaches(rule, violations[rule.name])]
         return tuple(
             sorted(problems, key=lambda problem: (not problem.is_error, problem.position or Position("", 0, 0)))
         )
+
+    def _report_unread(self, rule: Rule) -> list[Problem]:
+        """The violation of a rule about entry points if there may be more of them than were read: never a pass."""
+        if not rule.reads_access or not self.access.unread:
+            return []
+        lists = ", ".join(f"{kind} ({why})" for kind, why in sorted(self.access.unread.items()))
+        why, remedy = f"not all ways in are known: {lists}", "use an API key that may read these kinds, or plan again"
+        return [_report_unanswered(rule, _Subject("", {}), why, remedy)]
 
     def _answer(self, rule: Rule, subject: _Subject) -> Problem | None:
         try:
@@ -141,7 +158,7 @@ class _Evaluation(Struct, frozen=True, dict=True):
         for address in self._find_declared():
             yield from self._ask_about(address, self._changes.get(address), of_resources)
         of_entries = [rule for rule in rules if rule.is_about_entries]
-        for entry in self.entries if of_entries else ():
+        for entry in self.access.entries if of_entries else ():
             yield from self._ask_about_entry(entry, of_entries)
         rest = [rule for rule in rules if not (rule.is_about_changes or rule.is_about_resources or rule in of_entries)]
         yield from ((rule, _Subject("", {})) for rule in rest)
@@ -213,7 +230,7 @@ class _Evaluation(Struct, frozen=True, dict=True):
 
     @cached_property
     def _relations(self) -> Relations:
-        most = max((len(entry.resources) for entry in self.entries), default=0)
+        most = max((len(entry.resources) for entry in self.access.entries), default=0)
         return Relations(self.manifest, self.kinds, self._describe_declared, most)
 
     def _describe_declared(self, address: Address) -> dict[str, Any]:
@@ -222,7 +239,7 @@ class _Evaluation(Struct, frozen=True, dict=True):
 
     @cached_property
     def _access(self) -> Any:
-        return to_cel_values({"access": [asdict(_conceal(entry)) for entry in self.entries]})["access"]
+        return to_cel_values({"access": [asdict(_conceal(entry)) for entry in self.access.entries]})["access"]
 
     @cached_property
     def _today(self) -> datetime:
@@ -354,11 +371,13 @@ def _render_part(part: Any, bindings: Bindings) -> str:
     return answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False)
 
 
-def _report_unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
+def _report_unanswered(
+    rule: Rule, subject: _Subject, why: str, remedy: str = "correct its check; has() tests whether a field exists"
+) -> Problem:
     of = f" for {subject.entry or subject.name}" if subject.name else ""
     return Problem(
         f"policy {rule.name} cannot be evaluated{of}: {why}",
-        "correct its check; has() tests whether a field exists",
+        remedy,
         "",
         rule.places.get("check", rule.position),
         rule.severity,

@@ -81,6 +81,13 @@ class Rule(Struct, frozen=True):
         return not is_other and bool("resource" in self.uses or self.kinds or self.addresses)
 
     @property
+    def about(self) -> str:
+        """What it is evaluated for once each."""
+        if self.is_about_changes:
+            return "changes"
+        return "entry points" if self.is_about_entries else "resources" if self.is_about_resources else "plan"
+
+    @property
     def reads_access(self) -> bool:
         """Whether it needs the entry points of the account as the plan leaves it."""
         return not self.uses.isdisjoint({"access", "entry"})
