@@ -109,7 +109,7 @@ class Account:
         self.resources[resource.key] = resource
         match role:
             case WayIn():
-                for url in role.urls(fields):
+                for url in (*role.urls(fields), *role.redirects(fields)):
                     for door, host in split_url(str(url), role.bindings(fields)):
                         self.doors[door][host].append(resource)
             case PathOf():
@@ -132,11 +132,15 @@ class Account:
 
     def list_paths(self, door: Door, host: str) -> set[str]:
         """The paths of the routes that may serve a host."""
-        return {
-            str(route.fields.get("match") or "")
-            for resource in self._list_covering(door, host)
-            for route in self.routes.get(resource.key, ())
-        }
+        return (
+            set()
+            if door.scheme == "http"
+            else {
+                str(route.fields.get("match") or "")
+                for resource in self._list_covering(door, host)
+                for route in self.routes.get(resource.key, ())
+            }
+        )
 
     def choose_routes(self, region: Region, path: str) -> tuple[str, ...]:
         """What decides about a path: the routes that serve it, of each edge that covers the host."""
@@ -155,7 +159,7 @@ class Account:
 
     def has_way_in(self, region: Region) -> bool:
         """Whether something serves the host of a region: an upstream, or a policy that may answer or forward."""
-        return any(map(self._is_served, self._list_covering(region.door, region.host)))
+        return any(self._is_served(found, region.door) for found in self._list_covering(region.door, region.host))
 
     def find_patterns(self, region: Region) -> list[str]:
         """The declared hosts and wildcards that cover the host of a region, the most specific first."""
@@ -216,8 +220,10 @@ class Account:
         others = [door for door in self.doors if door.port == region.door.port]
         return any(self.has_way_in(replace(region, door=door)) for door in others)
 
-    def _is_served(self, resource: Resource) -> bool:
+    def _is_served(self, resource: Resource, door: Door) -> bool:
         role = role_of(resource)
+        if is_redirected(resource, door):
+            return False
         if is_served_by_children(resource):
             return any(_has_upstream(route.fields) for route in self.routes.get(resource.key, ()))
         return bool(role.policy) or role.from_agent or _has_upstream(resource.fields)
@@ -277,6 +283,11 @@ def is_edge(resource: Resource) -> bool:
 
 def is_served_by_children(resource: Resource) -> bool:
     return is_edge(resource) and "backend" not in resource.kind.by_name
+
+
+def is_redirected(resource: Resource, door: Door) -> bool:
+    """Whether the platform redirects all requests at a door: those of plain http to an HTTPS edge."""
+    return is_served_by_children(resource) and door.scheme == "http"
 
 
 def role_of(resource: Resource) -> WayIn:

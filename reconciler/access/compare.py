@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from reconciler.access.account import PARTS, Account, Resource
 from reconciler.access.conditions import Certificate, Claim, Login, Method, Token
 from reconciler.access.entering import EntryPoint, enter, enter_part, enter_publicly, enter_wildcard
+from reconciler.access.networks import unmap
 from reconciler.access.places import Door, Region, cut_paths, fold_case
 from reconciler.access.programs import PASS, REFUSE, Branch, Builder, Program, conditions_of
 from reconciler.access.search import Found, Request, find_gained, passes_any
-from reconciler.access.witness import TOO_LARGE, describe_request
+from reconciler.access.witness import MAPPED_ADDRESS, TOO_LARGE, describe_request
 from reconciler.model.access import read_list
 from reconciler.model.access_change import Verdict
 from reconciler.model.value import Secret
@@ -245,6 +246,8 @@ def _list_open(found: Found, *programs: Program) -> Iterator[str]:
     """What is not known, and decides whether the example shows a difference."""
     if found.request is None:
         yield TOO_LARGE
+    elif unmap(found.request.source) is not None:
+        yield MAPPED_ADDRESS
     claims = (part for part in conditions_of(*programs) if isinstance(part, Claim) and part.is_open)
     yield from sorted({claim.text for claim in claims})
 

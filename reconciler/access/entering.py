@@ -14,6 +14,7 @@ from reconciler.access.account import (
     Resource,
     identify_authority,
     is_edge,
+    is_redirected,
     is_served_by_children,
     role_of,
     split_url,
@@ -245,6 +246,8 @@ class _Compiler:
 
     def _compile(self, resource: Resource, door: Door, path: str) -> Program:
         role = role_of(resource)
+        if is_redirected(resource, door):
+            return REFUSE
         if is_served_by_children(resource):
             return self._enter_routes(resource, path)
         protocol = "http" if door.scheme in ("http", "https") else "tcp"
@@ -329,7 +332,11 @@ class _Compiler:
             return self.builder.branch(self._doubt_missing(f"the backend {key}", "can be reached"), PASS)
         self.uses.add(resource.name)
         role = resource.kind.access
-        if not isinstance(role, Upstream) or role.children is None:
+        if not isinstance(role, Upstream):
+            return PASS
+        if not role.is_documented(resource.fields):
+            return self.builder.branch(Claim("a tunnel group without labels reaches a tunnel", is_open=True), PASS)
+        if role.children is None:
             return PASS
         if key in seen:
             return REFUSE

@@ -14,6 +14,7 @@ Range = tuple[int, int]
 
 _V4: Final = 1 << 32
 _END: Final = _V4 + (1 << 128)
+_MAPPED: Final = _V4 + (0xFFFF << 32)  # IPv4-mapped addresses, ::ffff:0:0/96, begin here
 
 
 _PLAIN: Final = ("192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1")  # of no one, by RFC 5737 and RFC 3849
@@ -49,8 +50,18 @@ class Networks(Struct, frozen=True, cache_hash=True):
         return sum(last - first + 1 for first, last in self.ranges)
 
     def first(self) -> str:
-        """An address of the set: one for documentation if it has one, else its first. The set is not empty."""
-        return next((address for address in _PLAIN if self.contains(address)), _spell(self.ranges[0][0]))
+        """An address of the set: one for documentation if it has one, else its first, which is an IPv4-mapped one only
+        if all are. The set is not empty."""
+        plain = (self - MAPPED).ranges or self.ranges
+        return next((address for address in _PLAIN if self.contains(address)), _spell(plain[0][0]))
+
+    def map(self) -> Networks:
+        """The IPv4 addresses of the set in the form of IPv6."""
+        return Networks(tuple((first + _MAPPED, last + _MAPPED) for first, last in (self & FAMILIES[0]).ranges))
+
+    def unmap(self) -> Networks:
+        """The IPv4-mapped addresses of the set, as the IPv4 addresses that they contain."""
+        return Networks(tuple((first - _MAPPED, last - _MAPPED) for first, last in (self & MAPPED).ranges))
 
     def __str__(self) -> str:
         """The set in CIDR notation, separated by commas; `nowhere` if it is empty, `everywhere` if it has all."""
@@ -115,6 +126,14 @@ NOWHERE: Final = Networks()
 EVERYWHERE: Final = Networks(((0, _END - 1),))
 FAMILIES: Final = Networks(((0, _V4 - 1),)), Networks(((_V4, _END - 1),))
 """All IPv4 addresses, and all IPv6 addresses."""
+MAPPED: Final = Networks(((_MAPPED, _MAPPED + _V4 - 1),))
+"""IPv4-mapped addresses: IPv6 addresses that contain an IPv4 address. Which rules hold for them is not documented."""
+
+
+def unmap(address: str) -> str | None:
+    """The IPv4 address that an IPv4-mapped address contains; None for other addresses."""
+    inner = parse_networks([address]).unmap()
+    return inner.first() if inner else None
 
 
 @lru_cache(maxsize=65536)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconciler.access.account import Account
 from reconciler.access.entering import EntryPoint, enter, enter_part
-from reconciler.access.networks import Networks
+from reconciler.access.networks import MAPPED, Networks
 from reconciler.access.places import Region
 from reconciler.access.programs import PASS, REFUSE
 from reconciler.access.questions import Outcome, Visitor, find_deciding, make_request
@@ -39,16 +39,19 @@ class Outcomes(Struct, frozen=True):
 def find_outcomes(account: Account, region: Region, visitor: Visitor, sources: Networks) -> Outcomes:
     """The addresses of `sources` by outcome. The address of the visitor does not count.
 
-    region  one host and path, or a part of the account
+    region   one host and path, or a part of the account
+    sources  IPv4-mapped addresses count only if all are such: they are in wide networks, and no client has one
     """
+    sources = sources - MAPPED or sources
     entry = find_entry(account, region)
     if entry is None:
         return Outcomes(None, Networks(), sources, Networks())
     request = make_request(account, entry.program, visitor)
-    case = _make_case(request, sources)
+    case = _make_case(request, sources | sources.unmap())
     may_pass, may_fail = find_where(REFUSE, entry.program, case), find_where(entry.program, PASS, case)
     if may_pass is None or may_fail is None:
         return Outcomes(entry, Networks(), Networks(), sources, (TOO_LARGE,))
+    may_pass, may_fail = ((found | found.map()) & sources for found in (may_pass, may_fail))
     doubtful = may_pass & may_fail
     depends_on = find_deciding(entry.program, replace(request, source=doubtful.first())) if doubtful else ()
     return Outcomes(entry, may_pass - may_fail, may_fail - may_pass, doubtful, depends_on)

@@ -147,10 +147,15 @@ def _compile_phase(rules: Any, seen: Seen, served: Program, around: Surroundings
         return doubt("a phase that is not a list of rules", digest(rules), served, around)
     for rule in rules:
         _describe(rule, around)
-    program = served
+    program, may_refuse = served, False
     for rule, before, written in reversed([*_find_seen(rules, seen, around)]):
-        program = _compile_rule(rule, _Place(before, written, served), program, around)
+        program = _compile_rule(rule, _Place(before, written, served, may_refuse), program, around)
+        may_refuse = may_refuse or any(map(_may_refuse, _actions(rule)))
     return program
+
+
+def _may_refuse(action: Any) -> bool:
+    return _effect(action) not in (Effect.ANSWERS, Effect.REWRITES, Effect.NONE)
 
 
 class Seen(NamedTuple):
@@ -183,11 +188,18 @@ class Seen(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a rule is: what its expressions see, what was written before it, and the program behind its phase."""
+    """Where a rule or an action is.
+
+    seen         what expressions see
+    written      what was written before it
+    end          the program behind its phase
+    may_refuse   a later action of the phase may refuse a request
+    """
 
     seen: Seen
     written: Written
     end: Program
+    may_refuse: bool
 
 
 def reads_results(expression: str) -> bool:
@@ -255,9 +267,10 @@ def _compile_rule(rule: Any, place: _Place, rest: Program, around: Surroundings)
     for action in _actions(rule):
         steps.append((action, place._replace(written=written)))
         written = _write(written, action)
-    program = rest
+    program, may_refuse = rest, place.may_refuse
     for action, where in reversed(steps):
-        program = _compile_action(action, where, program, around)
+        program = _compile_action(action, where._replace(may_refuse=may_refuse), program, around)
+        may_refuse = may_refuse or _may_refuse(action)
     expressions = rule.get("expressions") or []
     for expression in reversed(expressions if isinstance(expressions, list) else [expressions]):
         program = _test_expression(expression, place.seen, program, rest, around)
@@ -313,7 +326,7 @@ def _call(action: Action, passed: Program, around: Surroundings) -> Program:
 def _redirect(config: Action, place: _Place, passed: Program, around: Surroundings) -> Program:
     """The answer of a redirect. Whether later rules may still refuse the request is not documented."""
     ended: Program = PASS
-    if passed not in (PASS, place.end):
+    if passed is not PASS and (passed is not place.end or (place.may_refuse and passed is REFUSE)):
         ended = around.builder.branch(Claim("a redirect ends a policy", is_open=True), PASS, passed)
     pattern = config.get("from")
     if pattern is None:

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from reconciler.access.account import Account
 from reconciler.access.conditions import ANY_METHOD, Claim, Condition, Login, Person, Token
 from reconciler.access.entering import EntryPoint, enter
-from reconciler.access.networks import FAMILIES, Networks
+from reconciler.access.networks import FAMILIES, Networks, unmap
 from reconciler.access.places import Door, Region
 from reconciler.access.programs import Program, conditions_of
 from reconciler.access.search import Request, find_passing, make_universe, run
-from reconciler.access.witness import TOO_LARGE
+from reconciler.access.witness import MAPPED_ADDRESS, TOO_LARGE
 
 SIGNATURE: Final = "signed by "
 _MAX_CLAIMS: Final = 12  # what is not known about a request: 4,096 combinations
@@ -100,11 +100,20 @@ def answer(account: Account, question: Question) -> Answer:
 
 
 def find_deciding(program: Program, request: Request) -> tuple[str, ...]:
-    """The expressions and facts on which the outcome of a request depends; none if it is certain."""
+    """The expressions and facts on which the outcome of a request depends; none if it is certain.
+
+    Of one from an IPv4-mapped address it is certain only if it is that of its IPv4 address.
+    """
     claims = [claim for claim in _claims_of(program) if claim not in request.claims]
     if len(claims) > _MAX_CLAIMS:
         return (TOO_LARGE,)
-    return tuple(sorted({claim.text for claim in _list_deciding(program, request, claims)}))
+    texts = {claim.text for claim in _list_deciding(program, request, claims)}
+    if (plain := unmap(request.source)) is not None:
+        other = replace(request, source=plain)
+        texts |= {claim.text for claim in _list_deciding(program, other, claims)}
+        if run(program, request) != run(program, other):
+            texts.add(MAPPED_ADDRESS)
+    return tuple(sorted(texts))
 
 
 def _list_deciding(program: Program, request: Request, claims: list[Claim]) -> Iterator[Claim]:

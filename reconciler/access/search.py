@@ -21,7 +21,7 @@ from reconciler.access.conditions import (
     Source,
     Token,
 )
-from reconciler.access.networks import EVERYWHERE, Networks
+from reconciler.access.networks import EVERYWHERE, Networks, unmap
 from reconciler.access.programs import PASS, REFUSE, Branch, Program, conditions_of, count_claims
 
 MAX_CLAIMS: Final = 12  # different expressions in both programs: more are not analyzed
@@ -211,19 +211,23 @@ def _differences(before: Program, after: Program, case: Case, steps: _Steps) -> 
 
 
 def _is_certain(before: Program, after: Program, case: Case) -> bool:
-    """Whether an example of the case is a difference for all values of the open claims."""
+    """Whether an example of the case is a difference for all values of the open claims.
+
+    One from an IPv4-mapped address is to be one from its IPv4 address, too.
+    """
     request = case.example()
+    plain = unmap(request.source)
+    requests = [request] if plain is None else [request, replace(request, source=plain)]
     opens = list(
         dict.fromkeys(part for part in conditions_of(before, after) if isinstance(part, Claim) and part.is_open)
     )
-    if not opens:
-        return True
     if len(opens) > _MAX_OPEN:
         return False
     return all(
         run(after, tried) and not run(before, tried)
+        for one in requests
         for values in product((False, True), repeat=len(opens))
-        for tried in [replace(request, claims={**request.claims, **dict(zip(opens, values, strict=True))})]
+        for tried in [replace(one, claims={**one.claims, **dict(zip(opens, values, strict=True))})]
     )
 
 

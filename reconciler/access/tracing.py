@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.access.account import Account, Resource, is_served_by_children
+from reconciler.access.account import Account, Resource, is_redirected, is_served_by_children
 from reconciler.access.conditions import Certificate, Claim, Condition, Login, Method, Source, Token
 from reconciler.access.entering import trace
 from reconciler.access.places import Region
@@ -47,7 +47,9 @@ def explain(account: Account, question: Question) -> Explanation:
     """What becomes of a request; the outcome is that of `answer`."""
     region = question.region
     if region.door.binding != "account" and not account.has_way_in(region):
-        return Explanation(Outcome.REFUSE, (*_list_places(account, region), Step("nothing serves the host")))
+        steps = (*_list_places(account, region), Step("nothing serves the host"))
+        is_redirected = any(step.holds is False for step in steps[:-1])
+        return Explanation(Outcome.REFUSE, steps[:-1] if is_redirected else steps)
     entry, origins = trace(account, region)
     request = make_request(account, entry.program, question.visitor)
     steps = (*_list_places(account, region), *_walk(entry.program, request, origins))
@@ -62,7 +64,9 @@ def _list_places(account: Account, region: Region) -> Iterator[Step]:
     for pattern in account.find_patterns(region):
         yield Step(str(replace(region, host=pattern, path="")), tuple(resource.name for resource in hosts[pattern]))
         for resource in hosts[pattern]:
-            if is_served_by_children(resource):
+            if is_redirected(resource, region.door):
+                yield Step("plain http is redirected to https", (resource.name,), holds=False)
+            elif is_served_by_children(resource):
                 yield _describe_route(account, resource, region.path)
 
 

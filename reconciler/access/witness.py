@@ -10,6 +10,7 @@ from reconciler.access.programs import Program, conditions_of
 from reconciler.access.search import Found, Request
 
 TOO_LARGE = "the rules have too many conditions to compare"
+MAPPED_ADDRESS = "an IPv4-mapped address is an IPv6 address"
 
 
 def describe_request(

@@ -34,6 +34,8 @@ class WayIn(Struct, frozen=True):
     tell. `urls` reads it among the fields of a live object."""
     from_agent: bool = False
     """An agent serves the object while it runs: it is an upstream, and may be offline."""
+    redirects: Callable[[Fields], Iterable[str]] = lambda fields: ()
+    """The URLs at which the platform redirects every request to others of the object: `http://host`."""
 
 
 class PathOf(Struct, frozen=True):
@@ -45,6 +47,8 @@ class Upstream(Struct, frozen=True):
 
     children: Callable[[Fields], Iterable[tuple[str, bool]]] | None = None
     """If it passes traffic on: the ids of the others, and for each whether it certainly gets some."""
+    is_documented: Callable[[Fields], bool] = lambda fields: True
+    """Whether it is documented who receives the traffic of an object with these fields."""
 
 
 class Name(Struct, frozen=True):

@@ -83,7 +83,7 @@ def _is_reachable(entry: EntryPoint, networks: Networks) -> bool:
     if entry.region.door.binding == "credential":
         return False
     sources = find_sources(entry.program)
-    return sources is None or bool(sources & networks)
+    return sources is None or bool((sources | sources.map()) & networks)
 
 
 def find_declared_access(manifest: Manifest) -> AccessResult:

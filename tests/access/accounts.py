@@ -30,6 +30,7 @@ V4: Final = (
     *("192.0.2.0/24", "192.0.2.0/25", "192.0.2.128/25", "192.0.2.64/26", "192.0.2.0/23", "203.0.113.7/32"),
     *("198.51.100.0/24", "0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1"),
 )
+MAPPED: Final = ("::ffff:0:0/96", "::ffff:c000:200/120")
 NETWORKS: Final = (*V4, "::/0", "2001:db8::/32", "2001:db8:1::/48", "2001:db8::1/128")
 EXPRESSIONS: Final = ("req.method == 'POST'", "'x-team' in req.headers", "conn.geo.country_code == 'DE'")
 IP_POLICIES: Final = ("ipp_0", "ipp_1", "ipp_2")
@@ -43,6 +44,10 @@ TERMINATING: Final = frozenset({"deny", "custom-response", "close-connection", "
 LOGINS: Final = frozenset({"oauth", "openid-connect", "basic-auth", "jwt-validation"})
 
 # --- modules and policies ---------------------------------------------------------------------------------------------
+
+
+def list_networks(exact: bool) -> Sequence[str]:
+    return NETWORKS if exact else (*NETWORKS, *MAPPED)
 
 
 def flip(r: Random, chance: float) -> bool:
@@ -95,9 +100,9 @@ def draw_login(r: Random, exact: bool) -> dict[str, Spec]:
 
 
 def draw_restrict_ips(r: Random, exact: bool) -> o.Object:
-    config: dict[str, Any] = {"enforce": not flip(r, 0.1), "allow": some(r, NETWORKS, 1, 3)}
+    config: dict[str, Any] = {"enforce": not flip(r, 0.1), "allow": some(r, list_networks(exact), 1, 3)}
     if flip(r, 0.3):
-        config["deny"] = some(r, NETWORKS, 1)
+        config["deny"] = some(r, list_networks(exact), 1)
     if flip(r, 0.2):
         config["ip_policies"] = some(r, IP_POLICIES, 1)
     return o.action("restrict-ips", **config)
@@ -223,7 +228,7 @@ def draw_agent_policy(r: Random, exact: bool, scheme: str, place: str) -> str:
 
 
 def draw_ip_policy(r: Random, exact: bool) -> Spec:
-    return {cidr: "deny" if flip(r, 0.25) else "allow" for cidr in some(r, NETWORKS, 0, 3)}
+    return {cidr: "deny" if flip(r, 0.25) else "allow" for cidr in some(r, list_networks(exact), 0, 3)}
 
 
 def draw_restriction(r: Random, exact: bool) -> Spec:
@@ -244,7 +249,7 @@ def draw_weighted(r: Random, exact: bool) -> Spec:
 def draw_backend(r: Random, exact: bool) -> Spec:
     if flip(r, 0.1):
         return None
-    identity = r.choice(("bkdtg_0", "bkdhr_0", "bkdsc_0", "bkdfo_0", "bkdwd_0"))
+    identity = r.choice(("bkdtg_0", "bkdhr_0", "bkdsc_0", "bkdfo_0", "bkdwd_0", *(() if exact else ("bkdtg_1",))))
     return o.backend_module(identity, enabled=not flip(r, 0.05))
 
 
@@ -432,7 +437,7 @@ class _Builder:
             if found := spec[plane]:
                 self.add("IPRestriction", o.restriction(plane, *found["policies"], enforced=found["enforced"]))
         self.add("CertificateAuthority", *map(o.authority, AUTHORITIES))
-        self.add("TunnelGroupBackend", o.tunnel_group("bkdtg_0", service="a"))
+        self.add("TunnelGroupBackend", o.tunnel_group("bkdtg_0", service="a"), o.tunnel_group("bkdtg_1"))
         self.add("HTTPResponseBackend", o.http_response("bkdhr_0"))
         self.add("StaticBackend", o.static("bkdsc_0"))
         self.add("FailoverBackend", o.failover("bkdfo_0", *spec["bkdfo_0"]["children"]))

@@ -54,7 +54,8 @@ class Borders:
         self.served = [(key, border_paths(self.states, key)) for key in keys]
         self.changed = [place for place in self.served if _differs(self.states, place[0])]
         networks = [{*_networks(account)} for account in accounts]
-        self.sources = [*OUTSIDE, *_border_sources(networks[0] | networks[1])]
+        sources = _border_sources(networks[0] | networks[1])
+        self.sources = [*OUTSIDE, *sources, *_map(sources)]
         self.changed_sources = _border_sources(networks[0] ^ networks[1])
         self.certificates = [None, *_ids(accounts, _AUTHORITIES)]
         settings = [value for account in accounts for value in every_setting(account)]
@@ -141,6 +142,11 @@ def _border_sources(networks: Iterable[str]) -> list[str]:
     """The first and last address of each network, and their neighbors."""
     cidrs = sorted({network.partition(" ")[0] for network in networks})
     return [*dict.fromkeys(address for cidr in cidrs for address in border_addresses(cidr))]
+
+
+def _map(sources: list[str]) -> list[str]:
+    """Some of the IPv4 addresses as IPv4-mapped addresses."""
+    return [f"::ffff:{source}" for source in sources[::3] if "." in source]
 
 
 @lru_cache(4096)

@@ -78,7 +78,7 @@ FAULTS: tuple[Bug, ...] = (
     _fault(
         "what serves nothing is a way in",
         ACCOUNT,
-        "return any(map(self._is_served, self._list_covering(region.door, region.host)))",
+        "return any(self._is_served(found, region.door) for found in self._list_covering(region.door, region.host))",
         "return True",
     ),
     _fault(
@@ -95,6 +95,19 @@ FAULTS: tuple[Bug, ...] = (
         "        if not is_enabled(module):\n            return REFUSE\n        return self._reach_backend",
         "        if not is_enabled(module):\n            return PASS\n        return self._reach_backend",
     ),
+    _fault(
+        "whom a tunnel group without labels reaches is certain",
+        ENTERING,
+        "if not role.is_documented(resource.fields):",
+        "if False:",
+    ),
+    _fault(
+        "an HTTPS edge serves plain http",
+        ACCOUNT,
+        'return is_served_by_children(resource) and door.scheme == "http"',
+        "return False",
+    ),
+    _fault("a redirect ends a policy for certain", POLICIES, "may_refuse = may_refuse or any(", "may_refuse = any("),
     _fault("children of a backend are in doubt", ENTERING, "if not is_sure:", "if is_sure:"),
     _fault(
         "a circle of endpoints answers",
@@ -252,6 +265,12 @@ FAULTS: tuple[Bug, ...] = (
         COMPARE,
         "(gained := self._find_gained(old, new))",
         "(gained := self._find_gained(new, old))",
+    ),
+    _fault(
+        "what holds for IPv4-mapped addresses is certain",
+        SEARCH,
+        "requests = [request] if plain is None else [request, replace(request, source=plain)]",
+        "requests = [request]",
     ),
     _fault(
         "a gate without addresses lets through",

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.access.compare import Difference, describe, identify
+from reconciler.access.compare import Difference, analyze, describe, identify
 from reconciler.access.programs import Builder
-from tests.access.live import compare_accounts
+from tests.access.live import compare_accounts, read_account
 from tests.access.single_edits import Edit, every_edit
 from tests.harness.golden import compare_golden
 
@@ -159,6 +159,7 @@ def act(kind: str, **config: Any) -> dict[str, Any]:
 
 
 ANSWER = act("custom-response")
+DENY, REDIRECT = act("deny"), act("redirect", to="https://b.example.com")
 PASSWORD = act("basic-auth", credentials=["ada:enigma-1"])
 SIGNED = act("verify-webhook", provider="github", secret="s")
 SIGN_IN = act("openid-connect", issuer_url="https://id.example.com", client_id="a")
@@ -203,6 +204,29 @@ SAML = act("saml", idp_metadata="<a/>")
             True,
             id="networks that exclude each other",
         ),
+        pytest.param((DENY,), (REDIRECT, DENY), "widens", False, id="redirect before a deny"),
+        pytest.param((DENY,), (REDIRECT,), "widens", True, id="redirect and an answer"),
+        pytest.param(
+            (act("restrict-ips", allow=["192.0.2.0/24"]),),
+            (act("restrict-ips", allow=["192.0.2.0/24", "::ffff:192.0.2.0/120"]),),
+            "widens",
+            False,
+            id="IPv4-mapped addresses",
+        ),
+        pytest.param(
+            (act("restrict-ips", allow=["192.0.2.0/24"]),),
+            (act("restrict-ips", allow=["192.0.2.0/24", "::/0"]),),
+            "widens",
+            True,
+            id="IPv4-mapped addresses among others",
+        ),
+        pytest.param(
+            (act("restrict-ips", allow=["198.51.100.0/24"]),),
+            (act("restrict-ips", allow=["192.0.2.0/24", "::ffff:192.0.2.0/120"]),),
+            "widens",
+            True,
+            id="IPv4-mapped addresses with their IPv4 addresses",
+        ),
     ],
 )
 def test_an_edit_of_a_traffic_policy_has_its_verdict(
@@ -235,6 +259,33 @@ def test_a_header_written_before_forwarding_may_satisfy_a_gate_of_the_target() -
     assert [(str(change.verdict), change.is_certain) for change in compare_accounts(before, after)] == [
         ("widens", False)
     ]
+
+
+def test_a_tunnel_group_without_labels_reaches_what_is_not_documented() -> None:
+    before, after = make_shop(), make_shop()
+    after["TunnelGroupBackend"][0]["labels"] = {}
+    found = compare_accounts(before, after)
+    assert [(change.witness[:5], str(change.verdict), change.is_certain) for change in found] == [
+        ("`GET ", "narrows", False)
+    ] * len(found)
+    assert {change.depends_on for change in found} == {("a tunnel group without labels reaches a tunnel",)}
+
+
+def test_an_https_edge_below_a_wildcard_of_http_may_take_its_requests() -> None:
+    """The edge redirects plain http. Whether it does so beside the wildcard of an endpoint is not documented."""
+    before = make_shop()
+    before["HTTPSEdge"][0]["hostports"] = ["other.example.org:443"]
+    wildcard = {"id": "ep_1", "url": "http://*.example.com", "bindings": ["public"]}
+    before["CloudEndpoint"] = [wildcard | {"traffic_policy": json.dumps({"on_http_request": [{"actions": [ANSWER]}]})}]
+    after = {**deepcopy(before), "HTTPSEdge": make_shop()["HTTPSEdge"]}
+    changes = {str(change.region): change for change in compare_accounts(before, after)}
+    narrowed = changes["http://shop.example.com"]
+    assert (str(narrowed.verdict), narrowed.is_certain) == ("narrows", False)
+    assert narrowed.depends_on == ("an edge and an endpoint share a host by the most specific name",)
+
+
+def test_an_https_edge_has_no_way_in_by_plain_http() -> None:
+    assert {str(entry.region.door.scheme) for entry in analyze(read_account(make_shop()))} & {"http"} == set()
 
 
 def test_another_scheme_at_the_same_host_and_port_is_no_new_way_in() -> None:

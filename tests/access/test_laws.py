@@ -203,21 +203,11 @@ def find_false_witnesses(first: int) -> Iterator[Any]:
 EXACT = frozenset({"no-address-list"})
 """Open rows that the analysis takes as they are."""
 
-RARE = frozenset(
-    {
-        *("module-order", "address-behind-forward", "wildcard-itself", "several-wildcards", "wildcard-and-edge"),
-        "redirect-ends",
-    }
-)
-"""Open rows on which a certain change still rests in about one of 200 accounts, such as a wildcard endpoint of http
-above the host of an HTTPS edge, which redirects http. None in those of `make test`."""
-
 
 def find_overconfident(first: int) -> Iterator[Any]:
-    accepted = EXACT if first < QUICK else EXACT | RARE
     for edit in edits(first):
         for change, request, answers in edit.witnesses:
-            if rows := frozenset[str]().union(*(answer.open_outcome for answer in answers)) - accepted:
+            if rows := frozenset[str]().union(*(answer.open_outcome for answer in answers)) - EXACT:
                 yield edit.name, str(change.verdict), sorted(rows), request
 
 

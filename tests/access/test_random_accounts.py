@@ -54,7 +54,7 @@ LISTS = {
 
 READ_ONLY = {"id", "routes", "tunnels", "token", "subject_common_name", "edge_id"}
 IDS = {"backend": "backend_id", "ip_policies": "ip_policy_ids", "certificate_authorities": "certificate_authority_ids"}
-REQUEST_ROWS = {"internal-and-account", "wildcard-itself", "email-domain-suffix", "reserved-paths"}
+REQUEST_ROWS = {"mapped-address", "internal-and-account", "wildcard-itself", "email-domain-suffix", "reserved-paths"}
 """Open rows that a request to any account may touch."""
 
 

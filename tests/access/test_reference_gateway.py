@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -30,6 +31,10 @@ OFFICE: dict[str, Any] = {
 DENY = o.rule(o.action("deny"))
 HELLO = o.rule(o.action("custom-response", status_code=200, body="hello"))
 HELLO_TEXT = o.on_request(HELLO)
+RESTRICTS = o.rule(o.action("restrict-ips", enforce=True, allow=["192.0.2.0/24"]))
+WRITTEN = "req.headers['x'][0] == 'y'"
+WRITES = {"enabled": True, "add": {"x": "y"}, "remove": []}
+WRITES_TEXT = json.dumps(WRITES, sort_keys=True)
 
 
 class Case(NamedTuple):
@@ -217,6 +222,22 @@ ROUTING = [
     ),
     case("an https edge redirects plain http", site(path()), get("http://app.example.com"), "refuse"),
     case(
+        "an edge and an endpoint that both admit a request leave nothing open",
+        site(path(), CloudEndpoint=[WILDCARD]),
+        APP,
+        "pass 200",
+    ),
+    case(
+        "an edge whose wildcard takes over from an agent admits what either admits",
+        site(
+            path(),
+            HTTPSEdge=[o.https_edge("e", "*.example.com")],
+            AgentEndpoint=[o.agent_endpoint("a", "https://app.example.com", o.on_request(DENY))],
+        ),
+        APP,
+        "pass 200",
+    ),
+    case(
         "http and https are two endpoints with two policies",
         o.account(CloudEndpoint=[CLOSED, o.cloud("http://app.example.com", HELLO_TEXT)]),
         get("http://app.example.com"),
@@ -396,7 +417,7 @@ ROUTES: list[Case] = [
 API = o.cloud("https://api.internal", HELLO_TEXT)
 FORWARD = o.action("forward-internal", url="https://api.internal")
 OPTIONAL = o.action("forward-internal", url="https://api.internal", on_error="continue")
-NARROW = o.on_request(o.rule(o.action("restrict-ips", enforce=True, allow=["192.0.2.0/24"])), HELLO)
+NARROW = o.on_request(RESTRICTS, HELLO)
 
 
 def forwards(*targets: o.Object, first: o.Object = FORWARD, scheme: str = "https", **kinds: Any) -> o.Account:
@@ -431,6 +452,12 @@ INTERNAL = [
         APP,
         "refuse 403 3203",
         "address-behind-forward",
+    ),
+    case(
+        "the address that a target tests leaves nothing open if the target refuses everyone",
+        forwards(o.cloud("https://api.internal", o.on_request(RESTRICTS, DENY))),
+        APP,
+        "refuse 403",
     ),
     case(
         "on_tcp_connect of an internal http endpoint never runs",
@@ -701,15 +728,24 @@ ORDER = [
         "headers of a module and expressions of a policy rest on an open row",
         site(
             path(
-                request_headers={"enabled": True, "add": {"x": "y"}, "remove": []},
-                traffic_policy=o.policy_module(
-                    o.on_request(o.rule(o.action("deny"), when=["req.headers['x'][0] == 'y'"]))
-                ),
+                request_headers=WRITES,
+                traffic_policy=o.policy_module(o.on_request(o.rule(o.action("deny"), when=[WRITTEN]))),
             )
         ),
-        replace(APP, assignments={"req.headers['x'][0] == 'y'": False}),
+        replace(APP, assignments={WRITTEN: False, expression_key(WRITTEN, (WRITES_TEXT,)): True}),
         "pass 200",
         "module-order",
+    ),
+    case(
+        "headers of a module do not matter if the outcome is the same with them",
+        site(
+            path(
+                request_headers=WRITES,
+                traffic_policy=o.policy_module(o.on_request(o.rule(o.action("deny"), when=[WRITTEN]))),
+            )
+        ),
+        replace(APP, assignments={WRITTEN: False, expression_key(WRITTEN, (WRITES_TEXT,)): False}),
+        "pass 200",
     ),
     case(
         "a module that is disabled is not applied",
@@ -864,11 +900,17 @@ ADDRESSES: list[Case] = [
         "pass 200",
     ),
     case(
-        "an IPv4 address mapped to IPv6 is one of IPv6",
+        "an IPv4-mapped address is an IPv6 address",
         restrict("ipp_office"),
         replace(APP, source="::ffff:192.0.2.7"),
         "refuse 403 3203",
         "mapped-address",
+    ),
+    case(
+        "an IPv4-mapped address leaves nothing open if its IPv4 address is refused too",
+        restrict("ipp_office"),
+        replace(APP, source="::ffff:198.51.99.1"),
+        "refuse 403 3203",
     ),
     case(
         "X-Forwarded-For is never read",
@@ -1166,9 +1208,9 @@ def with_token(**more: Any) -> Request:
     return replace(APP, tokens=(TOKEN._replace(**more),))
 
 
-def terminate(*authorities: str, **more: Any) -> o.Account:
+def terminate(*authorities: str, then: o.Object = HELLO, **more: Any) -> o.Account:
     config = {"mutual_tls_certificate_authorities": [*authorities]} | more
-    rules = {"on_tcp_connect": [o.rule(o.action("terminate-tls", **config))], "on_http_request": [HELLO]}
+    rules = {"on_tcp_connect": [o.rule(o.action("terminate-tls", **config))], "on_http_request": [then]}
     return cloud(o.policy_text(**rules), CertificateAuthority=PARTNERS)
 
 
@@ -1221,6 +1263,12 @@ POLICY: list[Case] = [
         terminate("ca_1", mutual_tls_verification_strategy="request"),
         APP,
         "pass 200",
+    ),
+    case(
+        "terminate-tls with require-any leaves nothing open if a later action refuses",
+        terminate("ca_1", then=DENY, mutual_tls_verification_strategy="require-any"),
+        APP,
+        "refuse 403",
     ),
     case(
         "whether terminate-tls with require-any is a gate is open",

@@ -48,7 +48,10 @@ KIND = Kind(
     list_key="https_edges",
     id_prefix="edghts_",
     display_fields=("hostports",),
-    access=WayIn(lambda fields: (f"https://{hostport}" for hostport in read_texts(fields["hostports"]))),
+    access=WayIn(
+        lambda fields: (f"https://{hostport}" for hostport in read_texts(fields["hostports"])),
+        redirects=lambda fields: (f"http://{text.split(':')[0]}" for text in read_texts(fields["hostports"])),
+    ),
     health=serving.check_edge_of_routes,
     example="""
         hostports: ["app.example.com:443"]

@@ -30,7 +30,7 @@ KIND = Kind(
     list_key="backends",
     id_prefix="bkdtg_",
     display_fields=("labels",),
-    access=Upstream(),
+    access=Upstream(is_documented=lambda fields: bool(fields["labels"])),
     health=serving.check_tunnels,
     example="""
         labels: {service: payments}

@@ -66,6 +66,10 @@ class PolicyRun(ABC):
 
             if step.type == "forward-internal":
                 return self.forward(step.config, holder, state, resume)
+            if step.type == "restrict-ips" and state.forwards:
+                behind = resume(state)
+                if all(answer.outcome == "refuse" and not answer.open_outcome for answer in behind):
+                    return behind  # whatever address the target sees
             if step.type == "redirect":
                 if self.redirects(step.config):
                     return self.redirect(step.config, holder, state, resume, then)

@@ -28,10 +28,11 @@ def parse_network(text: str) -> Network:
     return ip_network(text, strict=False)
 
 
-def is_mapped(source: str) -> bool:
-    """Whether an address is an IPv4 address in the form of IPv6."""
+def unmap(source: str) -> str | None:
+    """The IPv4 address that is in an IPv4-mapped address; None for others."""
     address = parse_address(source)
-    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+    inner = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(inner) if inner is not None else None
 
 
 def admits(rules: Iterable[Rule], source: str) -> bool:

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.access.gateway.addresses import unmap
 from tests.access.gateway.credentials import may_bind, may_open
 from tests.access.gateway.index import Index, list_expressions
 from tests.access.gateway.messages import Answer, BindRequest, PlaneRequest, Request
@@ -50,9 +51,15 @@ class Gateway:
         """The union of all possible outcomes, with the open rows on which it rests."""
         if isinstance(request, BindRequest):
             return may_bind(self.account, request)
-        if isinstance(request, PlaneRequest):
-            return self.answer_plane(request)
-        return unite(self.answers(request))
+        answer = self._answer(request)
+        if (plain := unmap(request.source)) is None:
+            return answer
+        other = self._answer(replace(request, source=plain))
+        rows = answer.open_rows | (other.open_rows if other.outcome == answer.outcome else {"mapped-address"})
+        return replace(answer, open_rows=rows)
+
+    def _answer(self, request: Request | PlaneRequest) -> Answer:
+        return self.answer_plane(request) if isinstance(request, PlaneRequest) else unite(self.answers(request))
 
     def answers(self, request: Request) -> Answers:
         """Each possible outcome of a request, without duplicates."""

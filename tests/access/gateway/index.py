@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tests.access.gateway.addresses import Rule, admits, is_mapped, parse_network
+from tests.access.gateway.addresses import Rule, admits, parse_network
 from tests.access.gateway.policies import CONNECT, REQUEST, compile_policy
 from tests.access.gateway.servers import Account, Key, Server, find_servers
 from tests.access.gateway.state import Gate, State, refuse
@@ -41,8 +42,6 @@ class Index:
 
     def restrict_by(self, policies: list[str], rules: list[Rule], source: str, state: State) -> Gate:
         """The decision of IP policies by their ids, together with further rules, on an address."""
-        if is_mapped(source):
-            state = state.touch("mapped-address")
         if not policies and not rules:
             state = state.touch("no-address-list")
         if any(policy not in self.rules for policy in policies):
@@ -55,17 +54,27 @@ class Index:
 def list_expressions(account: Account) -> frozenset[str]:
     """The keys of all expressions in the traffic policies of an account."""
     return frozenset(
-        key for text in _policy_texts(account) for key in compile_policy(text, (CONNECT, REQUEST)).expressions()
+        key
+        for text, rewrites in _policy_texts(account)
+        for key in compile_policy(text, (CONNECT, REQUEST)).expressions(rewrites)
     )
 
 
-def _policy_texts(account: Account) -> Iterable[str]:
+def _policy_texts(account: Account) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """Each traffic policy, once more behind the module of its route that writes headers."""
     for objects in account.values():
         for found in objects:
             policy = found.get("traffic_policy")
-            text = policy.get("value") if isinstance(policy, Mapping) else policy
-            if text:
-                yield text
+            if text := policy.get("value") if isinstance(policy, Mapping) else policy:
+                yield text, ()
+                if headers := written_headers(found):
+                    yield text, headers
+
+
+def written_headers(route: Mapping[str, Any]) -> tuple[str, ...]:
+    """The module of a route that writes headers, as one of the actions that rewrite a request."""
+    module = find_module(route, "request_headers")
+    return () if module is None else (json.dumps(module, sort_keys=True),)
 
 
 def find_module(holder: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:

@@ -30,7 +30,7 @@ OPEN_ROWS: Final = {
     "reserved-paths": "paths below /oauth2/ and /auth/ (login modules), /ngrok/ (actions): never reach the upstream",
     "preflight": "allow_cors_preflight and an OPTIONS request without CORS headers: no preflight, so the login applies",
     # addresses
-    "mapped-address": "an IPv4 address mapped to IPv6: an IPv6 address",
+    "mapped-address": "an IPv4-mapped address: an IPv6 address, not the IPv4 address in it",
     "no-address-list": "restrict-ips or ip_restriction without any list or policy: admits no address",
     "deleted-ip-policy": "a reference to a deleted IP policy: denies everything or has no effect, so unknown",
     "form-of-refusal": "status and code of a refused address: 403 with 3203, at the level of the account 3205",
@@ -50,6 +50,14 @@ OPEN_ROWS: Final = {
     "bind-labels": "rules for labels: each label must match a rule",
 }
 """Each open question by its name, with the choice that the gateway makes."""
+
+ADMITTING: Final = frozenset(
+    {
+        *("both-email-lists", "teams-and-organizations", "unverified-strategy", "halt-of-http-request"),
+        *("restrict-ips-in-response", "empty-selector", "internal-and-account"),
+    }
+)
+"""Rows whose choice lets a request through that other readings refuse: they do not matter if it is refused later."""
 
 FORM_ONLY: Final = frozenset({"no-endpoint", "no-route", "no-backend", "form-of-refusal"})
 """Rows whose readings all refuse and differ in status and code only."""

@@ -60,9 +60,9 @@ class Program:
     responses: tuple[Mapping[str, Any], ...] = ()
     error: str = ""
 
-    def expressions(self) -> Iterator[str]:
-        """The keys of all expressions: their texts, and those behind all actions that rewrite the request."""
-        rewrites: tuple[str, ...] = ()
+    def expressions(self, rewrites: tuple[str, ...] = ()) -> Iterator[str]:
+        """The keys of all expressions: their texts, and those behind all actions that rewrite the request.
+        `rewrites`: before the policy."""
         for step in self.steps:
             if isinstance(step, Act):
                 rewrites += (step.text,) if step.type in REWRITES else ()

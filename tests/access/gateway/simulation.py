@@ -3,21 +3,57 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
-from itertools import product
-from typing import Any
+from itertools import permutations
+from typing import Any, NamedTuple
 
 from tests.access.gateway import logins
 from tests.access.gateway.actions import PolicyRun, is_signed
-from tests.access.gateway.index import find_module
+from tests.access.gateway.index import find_module, written_headers
 from tests.access.gateway.messages import HTTP, Answer
 from tests.access.gateway.policies import CONNECT, REQUEST, Program, compile_policy
 from tests.access.gateway.servers import Key, Server, conflict, is_always_online, normal_host, patterns
 from tests.access.gateway.state import Answers, Gate, State, Then, admit, refuse, unite
 
 _ODD_PATH = re.compile(r"%|//|\?|/\.\.?(/|$)")
+
+
+class Level(NamedTuple):
+    """What the objects of one name of a host do. `is_certain`: less specific names serve nothing then.
+    `edges`: whether they are edges."""
+
+    name: str
+    outcome: str
+    is_certain: bool
+    edges: frozenset[bool] = frozenset()
+
+
+def join(levels: Iterable[Level]) -> str:
+    """The outcome of names in this order: agents may be online or not, until something always is."""
+    found: set[str] = set()
+    for level in levels:
+        found.add(level.outcome)
+        if level.is_certain:
+            break
+    return "pass" if "pass" in found else "unknown" if "unknown" in found else "refuse"
+
+
+def are_wildcards(one: Level, other: Level) -> bool:
+    return one.name.startswith("*.") and other.name.startswith("*.")
+
+
+def are_mixed(one: Level, other: Level) -> bool:
+    """Whether one name is that of an edge, and the other one that of an endpoint."""
+    return len(one.edges | other.edges) > 1
+
+
+def orders(levels: list[Level], is_open: Callable[[Level, Level], bool]) -> Iterator[tuple[Level, ...]]:
+    """The levels in each order that differs only between those whose order is open."""
+    for order in permutations(range(len(levels))):
+        swapped = [(one, other) for at, other in enumerate(order) for one in order[at + 1 :] if one < other]
+        if all(is_open(levels[one], levels[other]) for one, other in swapped):
+            yield tuple(levels[at] for at in order)
 
 
 class Simulation(PolicyRun):
@@ -50,7 +86,7 @@ class Simulation(PolicyRun):
         names = [name for name in patterns(host) if (*place, name) in self.index.servers]
         levels = [self.index.servers[*place, name] for name in names]
         certain = next((at for at, level in enumerate(levels) if is_always_online(level)), None)
-        state = self.touch_names(key, names, levels, certain, state)
+        state = self.touch_names(key, names, levels, state, offline)
         answers: Answers = []
         for level in levels if certain is None else levels[: certain + 1]:
             if code := conflict(level):
@@ -63,28 +99,28 @@ class Simulation(PolicyRun):
             return [refuse(state, "several objects serve the host", code=code)]
         return [answer for server in level for answer in self.serve(server, state)]
 
-    def touch_names(
-        self, key: Key, names: list[str], levels: list[list[Server]], certain: int | None, state: State
-    ) -> State:
+    def touch_names(self, key: Key, names: list[str], levels: list[list[Server]], state: State, offline: Then) -> State:
         """The open rows on which the choice among the names of a host rests, as far as it makes a difference."""
-        last = key[3] if certain is None else names[certain]
-        wildcard = (*key[:3], f"*.{key[3]}")
-        own = self.index.servers.get(wildcard, []) if last != key[3] or certain is None else []
+        own = self.index.servers.get((*key[:3], f"*.{key[3]}"), [])
         if len(levels) < 2 and not own:
             return state
-        outcomes = [unite(self.serve_level(level, state)).outcome for level in levels]
+        found = [self.try_level(name, level, state) for name, level in zip(names, levels, strict=True)]
+        if not any(level.is_certain for level in found):
+            found.append(Level("", unite(offline(state)).outcome, is_certain=True))
+        chosen = join(found)
         if own:
-            reached = outcomes if certain is None else outcomes[: certain + 1]
-            other = unite(self.serve_level(own, state)).outcome
-            is_same = "pass" in reached if key[3] in names else {other} == {*(reached or ["refuse"])}
-            state = state if is_same else state.touch("wildcard-itself")
-        if len({*outcomes}) < 2:
-            return state
-        if (last != key[3] or certain is None) and sum(name != key[3] for name in names) > 1:
-            state = state.touch("several-wildcards")
-        if len({server.is_edge for level in levels for server in level}) > 1:
-            state = state.touch("wildcard-and-edge")
+            exact = sum(level.name == key[3] for level in found)
+            more = [*found[:exact], self.try_level(f"*.{key[3]}", own, state), *found[exact:]]
+            state = state if join(more) == chosen else state.touch("wildcard-itself")
+        for row, is_open in (("several-wildcards", are_wildcards), ("wildcard-and-edge", are_mixed)):
+            if any(join(order) != chosen for order in orders(found, is_open)):
+                state = state.touch(row)
         return state
+
+    def try_level(self, name: str, level: list[Server], state: State) -> Level:
+        is_certain = is_always_online(level) or bool(conflict(level))
+        edges = frozenset(server.is_edge for server in level)
+        return Level(name, unite(self.serve_level(level, state)).outcome, is_certain, edges)
 
     def serve(self, server: Server, state: State) -> Answers:
         if server.sort == "https-edge" and server.scheme == "http":
@@ -167,8 +203,16 @@ class Simulation(PolicyRun):
             return [refuse(state.touch("no-route"), "no route matches the path", 404, by=server.id)]
         module = find_module(route, "traffic_policy")
         program = compile_policy(module["value"] if module else None, (REQUEST,))
-        if find_module(route, "request_headers") and self.decide_expressions(program, route, state):
-            state = state.touch("module-order")
+        answers = self.run_route(program, route, state)
+        if not (headers := written_headers(route)) or not program.steps:
+            return answers
+        own, other = unite(answers), unite(self.run_route(program, route, replace(state, rewrites=headers)))
+        if own.outcome == other.outcome and other.open_outcome <= own.open_outcome:
+            return answers
+        return [replace(answer, open_rows=answer.open_rows | {"module-order"}) for answer in answers]
+
+    def run_route(self, program: Program, route: Mapping[str, Any], state: State) -> Answers:
+        """A request through the gates and the policy of a route."""
         for gate_of in (self.restrict_module, self.verify_module, self.login_module, self.filter_user_agents):
             gate = gate_of(route, state)
             if isinstance(gate, Answer):
@@ -177,19 +221,6 @@ class Simulation(PolicyRun):
                 return [gate]
             state = gate
         return self.run_policy(program, route["id"], state, lambda state: self.serve_backend_module(route, state))
-
-    def decide_expressions(self, program: Program, route: Mapping[str, Any], state: State) -> bool:
-        """Whether the outcome of a policy and the backend behind it depends on the values of its expressions."""
-        keys, outcomes = [*dict.fromkeys(program.expressions())], set()
-        for values in product((False, True), repeat=len(keys)):
-            request = replace(
-                self.request, assignments={**self.request.assignments, **dict(zip(keys, values, strict=True))}
-            )
-            other = Simulation(self.index, request)
-            then = partial(other.serve_backend_module, route)
-            answers = other.run_policy(program, route["id"], state, then)
-            outcomes.add(unite(answers).outcome)
-        return len(outcomes) > 1
 
     def may_answer_first(self, program: Program, route: Mapping[str, Any], state: State) -> bool:
         """Whether the policy itself would answer a request that a module refuses, in another order of the two."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tests.access.gateway.messages import Answer
+from tests.access.gateway.open_rows import ADMITTING
 from tests.access.gateway.servers import Key
 
 
@@ -44,7 +45,7 @@ def unite(answers: Answers) -> Answer:
 
 
 def refuse(state: State, reason: str, status: int | None = None, code: str = "", by: str = "") -> Answer:
-    return Answer("refuse", reason, status, code, by, state.rows)
+    return Answer("refuse", reason, status, code, by, state.rows - ADMITTING)
 
 
 def admit(state: State, reason: str, by: str, status: int | None = None) -> Answer:
