@@ -67,11 +67,11 @@ def _policy_texts(account: Account) -> Iterable[tuple[str, tuple[str, ...]]]:
             policy = found.get("traffic_policy")
             if text := policy.get("value") if isinstance(policy, Mapping) else policy:
                 yield text, ()
-                if headers := written_headers(found):
+                if headers := list_header_rewrites(found):
                     yield text, headers
 
 
-def written_headers(route: Mapping[str, Any]) -> tuple[str, ...]:
+def list_header_rewrites(route: Mapping[str, Any]) -> tuple[str, ...]:
     """The module of a route that writes headers, as one of the actions that rewrite a request."""
     module = find_module(route, "request_headers")
     return () if module is None else (json.dumps(module, sort_keys=True),)

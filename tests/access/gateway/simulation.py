@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tests.access.gateway import logins
 from tests.access.gateway.actions import PolicyRun, is_signed
-from tests.access.gateway.index import find_module, written_headers
+from tests.access.gateway.index import find_module, list_header_rewrites
 from tests.access.gateway.messages import HTTP, Answer
 from tests.access.gateway.policies import CONNECT, REQUEST, Program, compile_policy
 from tests.access.gateway.servers import Key, Server, conflict, is_always_online, normal_host, patterns
@@ -204,7 +204,7 @@ class Simulation(PolicyRun):
         module = find_module(route, "traffic_policy")
         program = compile_policy(module["value"] if module else None, (REQUEST,))
         answers = self.run_route(program, route, state)
-        if not (headers := written_headers(route)) or not program.steps:
+        if not (headers := list_header_rewrites(route)) or not program.steps:
             return answers
         own, other = unite(answers), unite(self.run_route(program, route, replace(state, rewrites=headers)))
         if own.outcome == other.outcome and other.open_outcome <= own.open_outcome:
