@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 
 from msgspec import Struct
 
-from reconciler.model.health import Actor, Health, HealthRow, State
+from reconciler.model.health import Actor, Health, HealthRow, State, Wait
 from reconciler.model.snapshot import LiveKey
 
 HOLDS = 30.0
@@ -15,15 +14,6 @@ HOLDS = 30.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 2.0, 30.0
 _GROWTH = 1.5
 _SHARE = 0.5  # of the request budget
-
-
-class Wait(StrEnum):
-    """What a wait says about an object."""
-
-    READY = "ready"  # it is healthy
-    WAITING = "waiting"
-    REPORTED = "not waited for"  # only an agent or time can change it, or its health is unknown
-    FAILED = "failed"  # it holds an error that the platform does not try again in time, or time is over
 
 
 class Watched(Struct, frozen=True):

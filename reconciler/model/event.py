@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from reconciler.model.health import HealthRow, Wait
 from reconciler.model.plan import Call
 
 
@@ -47,3 +48,11 @@ class Waited(Struct, frozen=True):
 
 
 Event = Started | Retried | Ended | Waited
+
+
+class HealthChanged(Struct, frozen=True):
+    """The health of an object that an apply changed or broke, and whether it is waited for: once for each, and again
+    whenever it changes."""
+
+    row: HealthRow
+    wait: Wait

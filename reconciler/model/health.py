@@ -63,6 +63,15 @@ class HealthRow(Struct, frozen=True):
     health: Health
 
 
+class Wait(StrEnum):
+    """What a wait after an apply says about an object."""
+
+    READY = "ready"  # it is healthy
+    WAITING = "waiting"
+    REPORTED = "not waited for"  # only an agent or time can change it, or its health is unknown
+    FAILED = "failed"  # it holds an error that the platform does not try again in time, or time is over
+
+
 class Record(Struct, frozen=True):
     """A DNS record that the account needs.
 

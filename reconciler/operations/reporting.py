@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from reconciler.health.waiting import Wait
-from reconciler.model.event import Event
-from reconciler.model.health import HealthRow
+from reconciler.model.event import Event, HealthChanged
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 
@@ -49,14 +47,6 @@ class WaitBegan(Struct, frozen=True):
     """All calls have ended, and what they changed is waited for, for at most `timeout` seconds."""
 
     timeout: float
-
-
-class HealthChanged(Struct, frozen=True):
-    """The health of an object that an apply changed or broke, and whether it is waited for: once for each, and again
-    whenever it changes."""
-
-    row: HealthRow
-    wait: Wait
 
 
 OperationEvent = Event | Planned | CallsBegan | CallsEnded | ReadRetried | Note | WaitBegan | HealthChanged

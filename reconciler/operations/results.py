@@ -10,12 +10,11 @@ from msgspec import Struct
 from reconciler.model import exit_codes
 
 if TYPE_CHECKING:
-    from reconciler.health.waiting import Wait
     from reconciler.model.access_change import AccessChange
     from reconciler.model.access_test import AccessResult
     from reconciler.model.change import Change
     from reconciler.model.event import Ended, Outcome
-    from reconciler.model.health import HealthRow
+    from reconciler.model.health import HealthRow, Wait
     from reconciler.model.plan import Call, Plan
     from reconciler.model.problem import Problem
     from reconciler.model.snapshot import Snapshot
@@ -90,7 +89,7 @@ class HealthWait(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        from reconciler.health.waiting import Wait
+        from reconciler.model.health import Wait
 
         if self.is_interrupted:
             return exit_codes.INTERRUPTED

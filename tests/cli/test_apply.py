@@ -13,9 +13,11 @@ import sys
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from reconciler.api.clock import MachineClock
+from reconciler.rendering.wire.events import event_schema
 from tests.harness.forked import start_command
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Project, Shell
@@ -219,6 +221,25 @@ def test_a_wait_that_succeeds_prints_what_became_healthy(on_sandbox: Project, sa
     output = on_sandbox("apply", "-y", "--wait")
     assert (output.code, output.out.endswith("Applied: 1 created.\nHealthy: 1 object.\n")) == (0, True)
     assert output.err.splitlines()[-1] == "healthy: ReservedDomain/shop"
+
+
+def test_events_report_the_health_of_each_object_during_a_wait(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(SHOP)
+    sandbox.provision({"host": "*", "error_code": "DNS_ERROR"}, retry_after=86_400)
+    output = on_sandbox("apply", "-y", "--wait", "--wait-timeout", "1s", "--events", "-")
+    lines = [json.loads(line) for line in output.err.splitlines() if line.startswith("{")]
+    health = [line for line in lines if line["event"] == "health"]
+    assert {line["wait"] for line in health[:-1]} == {"waiting"}
+    last = health[-1]
+    assert (last["address"], last["state"], last["actor"], last["wait"]) == (
+        "ReservedDomain/shop",
+        "degraded",
+        "zone owner",
+        "failed",
+    )
+    assert "waiting" not in "".join(line for line in output.err.splitlines() if not line.startswith("{"))
+    for line in lines:
+        jsonschema.validate(line, event_schema())
 
 
 def test_a_quiet_wait_prints_only_what_is_not_healthy(on_sandbox: Project, sandbox: Sandbox) -> None:

@@ -10,13 +10,12 @@ from reconciler.health.waiting import (
     HOLDS,
     LONGEST_PAUSE,
     SHORTEST_PAUSE,
-    Wait,
     Watched,
     decide_wait,
     follow,
     next_pause,
 )
-from reconciler.model.health import Actor, Health, HealthRow, State
+from reconciler.model.health import Actor, Health, HealthRow, State, Wait
 from tests.harness.tiers import examples
 
 START, TIMEOUT = 1_000_000.0, 600.0

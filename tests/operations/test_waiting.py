@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from reconciler import Status
-from reconciler.health.waiting import HOLDS, Wait
-from reconciler.model.health import Actor, Health, HealthRow, State
+from reconciler.health.waiting import HOLDS
+from reconciler.model.event import HealthChanged
+from reconciler.model.health import Actor, Health, HealthRow, State, Wait
 from reconciler.model.snapshot import Listing, Live, Snapshot
 from reconciler.operations.applying.waiting import Reading, choose_reading
-from reconciler.operations.reporting import HealthChanged, OperationEvent, WaitBegan
+from reconciler.operations.reporting import OperationEvent, WaitBegan
 from reconciler.operations.results import ApplyResult
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import Document, open_on, policy, write_project

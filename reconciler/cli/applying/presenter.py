@@ -8,21 +8,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from reconciler.cli.applying.progress import EventLog, report_progress
+from reconciler.cli.applying.progress import EventLog, report_progress, write_events
 from reconciler.cli.applying.questions import is_confirmed
 from reconciler.cli.applying.summary import Wording, print_summary, report_interrupted
 from reconciler.cli.terminal import output, output_files, plan_output, signals, workspaces
 from reconciler.cli.terminal.options import Options
 from reconciler.cli.terminal.wait_notices import ReadProgress
-from reconciler.health.waiting import Wait
-from reconciler.model.health import HealthRow
+from reconciler.model.event import HealthChanged
+from reconciler.model.health import Wait
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
 from reconciler.operations.applying.apply import Approve
 from reconciler.operations.reporting import (
     CallsBegan,
     CallsEnded,
-    HealthChanged,
     Note,
     OnEvent,
     OperationEvent,
@@ -97,8 +96,8 @@ class _Presenter:
                 signals.cancel_on_signal()
             case WaitBegan(timeout):
                 self._begin_wait(timeout)
-            case HealthChanged(row, wait):
-                self._report_health(row, wait)
+            case HealthChanged():
+                self._report_health(event)
             case Note() | ReadRetried():
                 self.log.reading(event)
             case _:
@@ -117,6 +116,7 @@ class _Presenter:
         if not self.has_begun:
             self.has_begun = True
             self.open.enter_context(output.ignore_closed_output())
+            self.open.enter_context(write_events(self.log, self.options))
         self.calls = ExitStack()
         if not is_cleanup:
             self.calls.enter_context(report_progress(self.log, self.options, total))
@@ -140,7 +140,7 @@ class _Presenter:
         signals.set_handler(interrupt)
 
     def _begin_wait(self, timeout: float) -> None:
-        if not self.options.quiet:
+        if self._prints_progress:
             output.print_note(f"waiting up to {timeout:.0f} s until what was changed is healthy")
 
         def interrupt() -> None:
@@ -149,16 +149,21 @@ class _Presenter:
 
         signals.set_handler(interrupt)
 
-    def _report_health(self, row: HealthRow, wait: Wait) -> None:
-        """Prints what is waited for, and what has become healthy meanwhile; the summary has the rest."""
-        if self.options.quiet:
+    @property
+    def _prints_progress(self) -> bool:
+        return not self.options.quiet and self.options.events != "-"
+
+    def _report_health(self, event: HealthChanged) -> None:
+        """Prints what is waited for, and what has become healthy during the wait; the summary has the rest."""
+        self.log.report_health(event)
+        if not self._prints_progress:
             return
-        key = row.address or row.id
-        if wait is Wait.WAITING:
-            self.waited.add(key)
-            output.print_note(f"waiting: {health_text.format_row(row)}")
-        elif wait is Wait.READY and key in self.waited:
-            output.print_note(f"healthy: {health_text.name_object(row)}")
+        name = health_text.name_object(event.row)
+        if event.wait is Wait.WAITING:
+            self.waited.add(name)
+            output.print_note(f"waiting: {health_text.format_row(event.row)}")
+        elif event.wait is Wait.READY and name in self.waited:
+            output.print_note(f"healthy: {name}")
 
     def report_interrupted(self, wording: Wording) -> None:
         if self.has_begun and self.plan is not None:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from reconciler.cli.terminal import output
 from reconciler.cli.terminal.options import Options
 from reconciler.cli.terminal.wait_notices import MIN_REPORTED_WAIT, ReadProgress
-from reconciler.model.event import Ended, Event, Outcome, Started, Waited
+from reconciler.model.event import Ended, Event, HealthChanged, Outcome, Started, Waited
 from reconciler.project import atomic_write
 from reconciler.rendering.wire import events
 
@@ -32,6 +32,7 @@ class EventLog(Struct, frozen=True):
 
     reading: ReadProgress = field(default_factory=ReadProgress)
     reporters: list[Reporter] = field(default_factory=list)
+    files: list[EventFileReporter] = field(default_factory=list)  # of all events, also those of the wait for health
     ended: list[Ended] = field(default_factory=list)
     started: set[str] = field(default_factory=set)  # ids of calls
 
@@ -40,11 +41,15 @@ class EventLog(Struct, frozen=True):
             self.ended.append(event)
         elif isinstance(event, Started):
             self.started.add(event.call.id)
-        for reporter in self.reporters:
+        for reporter in (*self.reporters, *self.files):
             reporter.report(event, len(self.ended))
 
+    def report_health(self, event: HealthChanged) -> None:
+        for file in self.files:
+            file.write(event)
+
     def report_wait(self, seconds: float) -> None:
-        if self.reporters:
+        if self.reporters or self.files:
             self.report(Waited(seconds))
         else:
             self.reading.report_wait(seconds)
@@ -66,10 +71,17 @@ def report_progress(log: EventLog, options: Options, total: int) -> Iterator[Non
                 log.reporters.append(LineReporter(total))
         if options.observer is not None:
             log.reporters.append(options.observer)
+        yield
+
+
+@contextmanager
+def write_events(log: EventLog, options: Options) -> Iterator[None]:
+    """Adds the reporter of `--events` to the log: for all calls, and the wait after them."""
+    with ExitStack() as opened:
         if options.events == "-":
-            log.reporters.append(EventFileReporter(sys.stderr, "standard error"))
+            log.files.append(EventFileReporter(sys.stderr, "standard error"))
         elif options.events:
-            log.reporters.append(opened.enter_context(_open_event_file(Path(options.events))))
+            log.files.append(opened.enter_context(_open_event_file(Path(options.events))))
         yield
 
 
@@ -110,6 +122,9 @@ class EventFileReporter:
         self._is_full = False
 
     def report(self, event: Event, ended: int) -> None:
+        self.write(event)
+
+    def write(self, event: Event | HealthChanged) -> None:
         if self._is_full:
             return
         try:

@@ -11,10 +11,10 @@ from reconciler import kinds
 from reconciler.cli.applying.progress import EventLog
 from reconciler.cli.terminal import output
 from reconciler.engine.apply import STOPPED
-from reconciler.health.waiting import Wait
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.event import Ended, Outcome
+from reconciler.model.health import Wait
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.operations.results import ApplyResult, HealthWait, Status

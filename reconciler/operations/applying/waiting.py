@@ -16,15 +16,15 @@ from reconciler.engine.observe import collection_path, observe
 from reconciler.engine.ports import Failure, Gone, Reader
 from reconciler.engine.retry import sleep_until_stopped
 from reconciler.health.facts import Facts
-from reconciler.health.waiting import Wait, Watched, decide_wait, follow, next_pause
+from reconciler.health.waiting import Watched, decide_wait, follow, next_pause
 from reconciler.kinds import read_only
 from reconciler.model.change import Action
-from reconciler.model.event import Ended
-from reconciler.model.health import Actor, Health, HealthRow, State
+from reconciler.model.event import Ended, HealthChanged
+from reconciler.model.health import Actor, Health, HealthRow, State, Wait
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Listing, Live, LiveKey, Snapshot
 from reconciler.model.value import Json
-from reconciler.operations.reporting import HealthChanged, Note, OnEvent
+from reconciler.operations.reporting import Note, OnEvent
 from reconciler.operations.results import HealthWait
 
 if TYPE_CHECKING:

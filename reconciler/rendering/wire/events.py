@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import get_args
+from collections.abc import Mapping
+from typing import Any, get_args
 
-from msgspec.structs import fields
+from msgspec.structs import asdict, fields
 
 from reconciler.model.address import Address
-from reconciler.model.event import Ended, Event, Outcome, Retried, Started, Waited
+from reconciler.model.event import Ended, Event, HealthChanged, Outcome, Retried, Started, Waited
+from reconciler.model.health import Health, Wait
 from reconciler.model.plan import Verb
 from reconciler.model.value import Json
 from reconciler.rendering.terminal_text import sanitize
@@ -30,6 +32,16 @@ _MEANINGS = {
     "denied": "Whether the call failed because the API key is invalid or lacks a permission.",
     "seconds": "How long all calls wait for the request budget.",
 }
+_HEALTH_MEANINGS = _MEANINGS | {
+    "address": "The address of the resource; empty if no manifest declares the object.",
+    "state": "Whether the object works.",
+    "reason": "Why it is not healthy.",
+    "advice": "What to do.",
+    "actor": "Who acts next; empty: nobody.",
+    "due": "When something comes due, such as a renewal, in seconds since 1970; null if it is not known.",
+    "retries_at": "When the platform tries again, in seconds since 1970; null if it is not known.",
+    "wait": "What `apply --wait` does about the object.",
+}
 
 
 def format_line(event: Event) -> str:
@@ -49,13 +61,25 @@ def format_line(event: Event) -> str:
             return sanitize(f"{call.id}: {outcome}{f': {why}' if why else ''}")
 
 
-def format_json(event: Event) -> str:
+def format_json(event: Event | HealthChanged) -> str:
     """One JSON object on one line of ASCII, as `event_schema` describes it."""
-    record: dict[str, object] = {"version": VERSION, "event": type(event).__name__.lower()}
+    record: dict[str, object] = {"version": VERSION, "event": _name_event(type(event))}
+    if isinstance(event, HealthChanged):
+        row = event.row
+        record |= {"address": row.address, "id": row.id, **asdict(row.health), "wait": event.wait}
+        return _format_line(record)
     if not isinstance(event, Waited):
         call = event.call
         record |= {"call": call.id, "address": str(call.address), "method": call.method}
     record |= {field.name: getattr(event, field.name) for field in fields(event) if field.name != "call"}
+    return _format_line(record)
+
+
+def _name_event(kind: type) -> str:
+    return "health" if kind is HealthChanged else kind.__name__.lower()
+
+
+def _format_line(record: Mapping[str, object]) -> str:
     return json.dumps(record).replace("##", "#\\u0023") + "\n"  # the runner of a pipeline would execute `##[…]`
 
 
@@ -65,7 +89,7 @@ def event_schema() -> dict[str, Json]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Event",
         "description": "One line of `--events`: an event of one call of a plan, or of all calls.",
-        "oneOf": [_event_form(event) for event in get_args(Event)],
+        "oneOf": [*(_event_form(event) for event in get_args(Event)), _health_form()],
     }
 
 
@@ -75,9 +99,19 @@ def _event_form(kind: type) -> dict[str, Json]:
     if own.pop("call", None) is not None:
         methods = sorted({verb.method for verb in Verb})
         head |= {"call": {"type": "string"}, "address": codec.plain_schema(Address), "method": {"enum": methods}}
-    properties = {name: {"description": _MEANINGS[name], **form} for name, form in (head | own).items()}
+    return _object_form(kind.__name__, head | own)
+
+
+def _health_form() -> dict[str, Json]:
+    head = {"version": {"const": VERSION}, "event": {"const": _name_event(HealthChanged)}}
+    own = {"address": {"type": "string"}, "id": {"type": "string"}, **codec.schema(Health, {})["properties"]}
+    return _object_form("Health", head | own | {"wait": codec.plain_schema(Wait)}, _HEALTH_MEANINGS)
+
+
+def _object_form(title: str, forms: Mapping[str, Any], meanings: Mapping[str, str] = _MEANINGS) -> dict[str, Json]:
+    properties = {name: {"description": meanings[name], **form} for name, form in forms.items()}
     return {
-        "title": kind.__name__,
+        "title": title,
         "type": "object",
         "properties": properties,
         "required": list(properties),
