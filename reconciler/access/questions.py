@@ -51,15 +51,6 @@ class Visitor(Struct, frozen=True):
     has_token: bool = False
 
 
-def read_person(text: str) -> Person:
-    """`google`, `google:ann@example.com`, `github:team=ops` or an issuer's URL, with the same endings."""
-    provider, colon, rest = text.rpartition(":")
-    if not colon or not ("@" in rest or "=" in rest):
-        return Person(text)
-    attribute, equals, value = rest.partition("=")
-    return Person(provider, attribute, value) if equals else Person(provider, "email", rest)
-
-
 class Question(Struct, frozen=True):
     """One request: where it arrives, and from whom."""
 

@@ -19,6 +19,7 @@ from reconciler.access.destinations import read_destination
 from reconciler.access.entering import NOT_DECLARED, EntryPoint
 from reconciler.access.networks import EVERYWHERE, Networks
 from reconciler.access.outcomes import Outcomes, find_entry, find_outcomes
+from reconciler.access.people import check_provider
 from reconciler.access.places import Region, fold_case
 from reconciler.access.programs import Program, conditions_of
 from reconciler.access.questions import SIGNATURE
@@ -197,6 +198,10 @@ def _is_signature(condition: object) -> bool:
 def _list_people(login: Login) -> Iterator[tuple[str, str, str]]:
     """Someone whom a login admits: anyone, or of its list the first of the first attribute that tests know."""
     provider = login.provider.partition(" (")[0]
+    try:
+        check_provider(provider)
+    except ValueError:
+        return
     if not _is_name(provider):
         return
     if not login.admitted:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from reconciler.access.destinations import read_destination
 from reconciler.access.entering import NOT_DECLARED
 from reconciler.access.networks import Networks, parse_networks
 from reconciler.access.outcomes import Outcomes, find_outcomes
+from reconciler.access.people import find_unknown_issuer, list_providers
 from reconciler.access.places import Region
 from reconciler.access.questions import Outcome, Visitor
 from reconciler.model.access import Authority
@@ -43,7 +45,8 @@ def run_tests(tests: Iterable[AccessTest], after: Account, before: Account | Non
 
     before  the account before the plan: it says whether the plan causes a failure
     """
-    done = [_Test(test, after, before).run() for test in tests]
+    list_known = functools.cache(lambda: list_providers(after))
+    done = [_Test(test, after, before, list_known).run() for test in tests]
     skipped = [result for result, _ in done if result.status is AccessStatus.SKIPPED]
     problems = (problem for _, problem in done if problem is not None)
     return AccessReport(tuple(result for result, _ in done), (*problems, *_report_skipped(skipped, len(done))))
@@ -55,11 +58,12 @@ class _Test(Struct, frozen=True):
     test: AccessTest
     after: Account
     before: Account | None
+    list_known: Callable[[], Iterable[str]]  # the providers of the account after the plan
 
     def run(self) -> tuple[AccessResult, Problem | None]:
         region, sources = read_destination(self.test.target, self.test.binding), parse_networks(self.test.sources)
         expect = self.test.expect
-        if (problem := self._find_unknown_authority()) is not None:
+        if (problem := self._find_unknown_authority() or self._find_unknown_issuer()) is not None:
             if self.after.is_partial:
                 return self._end(AccessStatus.SKIPPED, expect, problem.text), None
             return self._end(AccessStatus.FAILED, Expected.UNKNOWN, problem.text), problem
@@ -88,6 +92,11 @@ class _Test(Struct, frozen=True):
         known |= {text.partition("/")[2] for text in known}
         remedy = did_you_mean(name, known) or "name a CertificateAuthority of the account"
         return self._make_problem(f"no certificate authority is named {name!r}", remedy)
+
+    def _find_unknown_issuer(self) -> Problem | None:
+        provider = self.test.caller.provider
+        remedy = find_unknown_issuer(provider, self.list_known)
+        return self._make_problem(f"no entry point asks for {provider!r}", remedy) if remedy else None
 
     def _find_undecidable(self, found: Outcomes, region: Region) -> str | None:
         """Why what the manifests declare does not decide about the requests; None if it does."""

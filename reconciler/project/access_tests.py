@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from reconciler.access.destinations import BINDINGS, read_destination
+from reconciler.access.people import check_provider
 from reconciler.languages.yaml import reader as yaml
 from reconciler.languages.yaml.positions import Places
 from reconciler.languages.yaml.reader import Document
@@ -141,7 +142,7 @@ class _Reader(Struct):
             return Caller()
         self._check_keys(written, path, _WITH)
         found = [name for name in ATTRIBUTES if name in written]
-        provider = self._read_text(written, (*path, "signed_in"))
+        provider = self._read_provider(written, (*path, "signed_in"))
         value = self._read_text(written, (*path, found[0])) if found else ""
         if len(found) > 1:
             self._report(
@@ -161,6 +162,16 @@ class _Reader(Struct):
             value,
             token is True,
         )
+
+    def _read_provider(self, written: Mapping[str, Any], path: ValuePath) -> str:
+        name = self._read_text(written, path)
+        try:
+            if name:
+                check_provider(name)
+        except ValueError as wrong:
+            problem, _, remedy = str(wrong).partition("; ")
+            self._report(path, f"{cut(name)} {problem}", remedy, "unknown-choice")
+        return name
 
     def _check_keys(self, written: Mapping[str, Any], path: ValuePath, known: tuple[str, ...]) -> None:
         unknown = (key for key in written if key not in known)

@@ -122,6 +122,9 @@ def test_an_explanation_names_the_gate_its_resource_and_position(endpoints: Proj
     assert lines[2] == "- 192.0.2.1 is not in 203.0.113.0/24"
 
 
+EXPLAINED = ("--explain", "https://a.example.com", "--from", "192.0.2.1")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -133,6 +136,23 @@ def test_an_explanation_names_the_gate_its_resource_and_position(endpoints: Proj
             "no certificate authority is named 'typo'",
         ),
         (("--certificate", "partners"), "--certificate needs --explain"),
+        (
+            (*EXPLAINED, "--signed-in", "gogle"),
+            "'gogle' is no identity provider; did you mean google?",
+        ),
+        (
+            (*EXPLAINED, "--signed-in", "okta"),
+            "use one of amazon, facebook, github, gitlab, google, linkedin, microsoft, twitch, SAML, or the URL",
+        ),
+        ((*EXPLAINED, "--signed-in", ""), "'' is no identity provider"),
+        (
+            (*EXPLAINED, "--signed-in", "github:taem=ops"),
+            "'github:taem=ops' has the unknown attribute taem; did you mean team?",
+        ),
+        (
+            ("--declared", *EXPLAINED, "--signed-in", "https://idp.example.com"),
+            "no entry point asks for 'https://idp.example.com'; use a sign-in of the account",
+        ),
         (("--explain", "https://a.example.com", "--from", "192.0.2.1", "--public"), "--public cannot be used with"),
         (("--from", "everywhere"), "'everywhere' is no address or network"),
     ],

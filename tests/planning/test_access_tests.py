@@ -155,6 +155,18 @@ def test_a_part_of_the_account_is_decided_by_its_restriction(part: str) -> None:
     assert [result.status for result in run_tests(tests, alone(*RULES)).results] == ["skipped", "skipped"]
 
 
+def test_an_issuer_that_no_sign_in_has_fails_the_test_whatever_it_expects() -> None:
+    issuer = "https://login.example.com"
+    state = endpoint("shop", action("openid-connect", issuer_url=issuer, client_id="a", client_secret="b"))
+    _, after = plan_from([], [state])
+    known, misspelled = (expect("deny", caller={"provider": name}) for name in (issuer, f"{issuer}s"))
+    report = run_tests([expect("allow", caller={"provider": issuer}), misspelled], after)
+    assert [result.status for result in report.results] == ["passed", "failed"]
+    assert report.problems[0].text.endswith(f"no entry point asks for '{issuer}s'")
+    assert report.problems[0].remedy == f"did you mean {issuer}?"
+    assert [result.status for result in run_tests([misspelled, known], alone(state)).results] == ["skipped", "failed"]
+
+
 def test_an_authority_that_does_not_exist_fails_the_test_whatever_it_expects() -> None:
     test = expect("deny", caller={"certificate": "partner"})
     authority = declare("CertificateAuthority/partners", {"ca_pem": "x"})

@@ -234,7 +234,7 @@ def test_the_fleet_schema_refuses_an_invalid_file(more: dict[str, Any]) -> None:
 
 ACCESS_TESTS = Draft202012Validator(access_tests_schema())
 MISTAKES = ROOT / "tests/project/mistakes/access-tests"
-FOUND_BY_SCHEMA = {"misspelled-choices", "not-a-list", "unknown-keys", "wrong-types"}
+FOUND_BY_SCHEMA = {"misspelled-choices", "misspelled-providers", "not-a-list", "unknown-keys", "wrong-types"}
 
 
 def read_tests(text: str) -> Any:

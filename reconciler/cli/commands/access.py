@@ -42,7 +42,11 @@ _FORMATS = ("text", "markdown", "json")
     help="Write access tests that pass today. [FILE: tests/access.yaml]",
 )
 @click.option("--method", metavar="METHOD", default="GET", help="Method of the explained request. [default: GET]")
-@click.option("--signed-in", metavar="PROVIDER[:EMAIL]", help="The explained request is of a user who is signed in.")
+@click.option(
+    "--signed-in",
+    metavar="PROVIDER[:WHO]",
+    help="It is of a user who is signed in: google, google:ann@example.com, github:team=ops, or the URL of an issuer.",
+)
 @click.option("--certificate", metavar="AUTHORITY", help="It has a client certificate of this authority.")
 @click.option("--with-token", is_flag=True, help="It has the token, password or signature that gates ask for.")
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True, help="Output format.")
@@ -80,6 +84,7 @@ def command(
         authority = question.visitor.certificate
         if authority and found.account.find_authority(authority) is None:
             raise click.BadParameter(f"no certificate authority is named {authority!r}", param_hint="--certificate")
+        _check_issuer(found, question)
         _print_explanation(manifest, found, question, form)
     elif tests_file is not None:
         if not found.incomplete:
@@ -122,6 +127,15 @@ def _write_tests(
     is_changed = access_proposal.write(config, path, access_proposal.render(proposals, environment))
     number = sum(len(proposal.targets) * len(proposal.expectations) for proposal in proposals)
     output.print_result(f"{path}: {count(number, 'access test')}{'' if is_changed else ' (unchanged)'}")
+
+
+def _check_issuer(found: AccessResult, question: Any) -> None:
+    """click.BadParameter if the person of a request is signed in where nothing asks for: the URL may be misspelled."""
+    from reconciler.access.people import find_unknown_issuer, list_providers
+
+    person = question.visitor.person
+    if person is not None and (remedy := find_unknown_issuer(person.provider, lambda: list_providers(found.account))):
+        raise click.BadParameter(f"no entry point asks for {person.provider!r}; {remedy}", param_hint="--signed-in")
 
 
 def _print_inventory(
@@ -171,7 +185,8 @@ def _read_question(url: str, asked: Any) -> Any:
 
     from reconciler.access.conditions import ANY_METHOD, OPTIONS
     from reconciler.access.destinations import read_destination
-    from reconciler.access.questions import Question, Visitor, read_person
+    from reconciler.access.people import read_person
+    from reconciler.access.questions import Question, Visitor
 
     if asked["source"] is None:
         raise click.UsageError("--explain needs --from with the address that the request comes from")
@@ -186,6 +201,9 @@ def _read_question(url: str, asked: Any) -> Any:
     except ValueError as error:
         raise click.BadParameter(f"{url!r} {error}", param_hint="--explain") from None
     method = OPTIONS if asked["method"].upper() == OPTIONS else ANY_METHOD
-    person = read_person(asked["signed_in"]) if asked["signed_in"] else None
+    try:
+        person = read_person(asked["signed_in"]) if asked["signed_in"] is not None else None
+    except ValueError as error:
+        raise click.BadParameter(f"{asked['signed_in']!r} {error}", param_hint="--signed-in") from None
     visitor = Visitor(source, method, asked["certificate"] or "", person, asked["with_token"])
     return Question(place.door, place.host, place.path, visitor)

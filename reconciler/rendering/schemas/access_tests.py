@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from reconciler.access.destinations import BINDINGS
+from reconciler.access.people import PROVIDERS
 from reconciler.model.access_test import ATTRIBUTES, METHODS, MOST_VALUES, Expected
 from reconciler.rendering.schemas.manifest import DIALECT, Schema
 
@@ -61,7 +62,11 @@ def _caller() -> Schema:
         "properties": {
             "method": {"enum": list(METHODS), "description": "GET stands for all methods but OPTIONS. Default: GET."},
             "client_certificate": {**_NAME, "description": "The name of the CertificateAuthority that signed it."},
-            "signed_in": {**_NAME, "description": "A provider such as google, or the URL of an issuer."},
+            "signed_in": {
+                **_NAME,
+                "anyOf": [{"enum": list(PROVIDERS)}, {"pattern": "^https?://."}],
+                "description": "A provider such as google, or the URL of an issuer.",
+            },
             **{
                 name: {**_NAME, "description": f"The {name} of the person who is signed in; one of these at most."}
                 for name in ATTRIBUTES
