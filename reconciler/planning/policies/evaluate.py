@@ -175,12 +175,16 @@ class _Evaluation(Struct, frozen=True, dict=True):
         own = [address for address in declared if self._selection.selects(address)]
         if not own or entry.stack:
             return
-        serving = (address for address in own if isinstance(self.kinds[address.kind].access, WayIn | PathOf))
-        address = next(serving, own[0])
+        address = min(own, key=self._rank_decider)
         declaration = self.manifest.declarations[address]
         values = {"entry": asdict(entry), "resource": None, "change": None}
         subject = _Subject(str(address), values, declaration, declaration.position, entry.entry_point)
         yield from ((rule, subject) for rule in rules if any(map(rule.covers, declared)))
+
+    def _rank_decider(self, address: Address) -> int:
+        """0 for a route, which is the nearest to what an entry point serves; then its edge or endpoint."""
+        access = self.kinds[address.kind].access
+        return 0 if isinstance(access, PathOf) else 1 if isinstance(access, WayIn) else 2
 
     # --- subjects -----------------------------------------------------------------------------------------------------
 
