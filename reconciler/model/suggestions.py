@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 _FEW = 1000
 _LONGEST_WORD = 200
@@ -23,9 +24,14 @@ def with_suggestion(what: str, word: str, candidates: Iterable[str]) -> dict[str
 
 def closest(word: str, candidates: Iterable[str]) -> str:
     """The candidate that is most similar to the word; empty if none is close."""
-    candidates = list(candidates)
-    if len(candidates) > _FEW or len(word) > _LONGEST_WORD:
+    known = tuple(candidates)
+    if len(known) > _FEW or len(word) > _LONGEST_WORD:
         return ""  # comparing is slow, and there may be as many misspelled words
+    return _find_closest(word, known)
+
+
+@lru_cache(maxsize=256)  # the instances of a template, or resources written alike, have the same word
+def _find_closest(word: str, candidates: tuple[str, ...]) -> str:
     import difflib  # deferred: most commands find no misspelled word
 
     if close := difflib.get_close_matches(word, sorted(candidates), n=1):

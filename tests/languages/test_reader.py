@@ -25,6 +25,7 @@ from reconciler.languages.yaml.reader import MAX_DEPTH, MAX_SCALAR
 from reconciler.model.numerals import to_plain
 from reconciler.model.problem import Position
 from reconciler.project.yaml import emit
+from tests.harness.steps import count_steps
 
 
 def problem_lines(text: str | bytes) -> list[str]:
@@ -538,6 +539,13 @@ def test_a_map_below_its_key_has_the_position_of_the_key() -> None:
         "f": (7, 6),
     }
     assert places.key(("e", 0)) == places[("e", 0)] == Position("f", 5, 5)
+
+
+def test_each_position_behind_a_long_list_is_found_without_a_walk_through_the_list() -> None:
+    text = f"items: [{', '.join(map(str, range(2000)))}]\nspec: {{a: 1, b: 2}}\n"
+    places = yaml.read(text.encode(), "f").documents[0].places
+    once = count_steps(lambda: places.key(("spec", "a")))
+    assert count_steps(lambda: places.key(("spec", "b"))) < 100 < 1000 < once
 
 
 def test_a_document_without_values_begins_at_the_start() -> None:

@@ -12,6 +12,7 @@ from reconciler.model.value import Json
 
 COLUMN_BITS: Final = 25  # a line can be as long as a file
 _COLUMN: Final = (1 << COLUMN_BITS) - 1
+_LARGE: Final = 64  # marks
 
 
 class Places(Mapping[Path, Position]):
@@ -21,13 +22,14 @@ class Places(Mapping[Path, Position]):
     begins on a line below its key has the position of the key.
     """
 
-    __slots__ = ("_file", "_first", "_marks", "root")
+    __slots__ = ("_file", "_first", "_large", "_marks", "root")
 
     def __init__(self, file: str, root: Json, marks: array[int], first: int = 0) -> None:
         """`root`: the value of the document. `marks`: of the whole file, those of the document from `first`."""
         self._file = file
         self._marks = marks
         self._first = first
+        self._large: dict[int, int] = {}  # the sizes of large values, by the identity of the value
         self.root = root
 
     def __getitem__(self, path: Path) -> Position:
@@ -102,14 +104,24 @@ class Places(Mapping[Path, Position]):
                     if key == part:
                         key_index, index, value = child, child + 1, item
                         break
-                    child += 1 + size(item)
+                    child += 1 + self._size(item)
                 else:
                     raise KeyError(path)
             elif isinstance(value, list) and isinstance(part, int) and 0 <= part < len(value):
-                index, value = child + sum(map(size, value[:part])), value[part]
+                index, value = child + sum(map(self._size, value[:part])), value[part]
             else:
                 raise KeyError(path)
         return index, key_index
+
+    def _size(self, value: Json) -> int:
+        """As `size`. Many lookups pass the same large value, such as a long list of instances."""
+        known = self._large.get(id(value))
+        if known is not None:
+            return known
+        found = size(value)
+        if found > _LARGE:
+            self._large[id(value)] = found
+        return found
 
 
 def key_mark(marks: array[int], container: dict[str, Json], key: str, end: int) -> int:
