@@ -123,6 +123,7 @@ SETTINGS: Final[Mapping[str, Strictness | None]] = {
     "snapshots.public_key": KEPT,
     "drift.ignore": EXEMPTIONS,
     "dns.zones": None,  # records are written for review, and never set
+    "health.expires_within": None,  # decides what is reported, and never what is changed
     "variables": None,  # fill manifests, whose changes the plan shows
     "defaults": None,  # are part of each manifest, which is compared
     "store": PLACE,

@@ -17,11 +17,12 @@ from reconciler.languages.yaml.positions import Places
 from reconciler.languages.yaml.reader import Document
 from reconciler.model import dialect
 from reconciler.model.fields.field import fields_of
+from reconciler.model.health import DAY
 from reconciler.model.known_drift import KnownDrift
 from reconciler.model.problem import Finding, Position, Problem, Rejected, Severity
 from reconciler.model.value import PENDING, Json, Secret, Value, canonical
 from reconciler.project import discovery, files
-from reconciler.project.documents import validation
+from reconciler.project.documents import durations, validation
 from reconciler.project.documents.merge import Layer, Role, merge
 from reconciler.project.documents.references import Declared
 from reconciler.project.documents.resolve import Absent, Resolver, Variable
@@ -53,6 +54,7 @@ class Config(Struct, frozen=True):
     snapshots: Snapshots = field(default_factory=Snapshots)
     known_drift: tuple[KnownDrift, ...] = ()
     zones: tuple[str, ...] = ()  # of DNS, as written
+    expires_within: float = 14 * DAY  # how long before its expiry an object is degraded, in seconds
     variables: Mapping[str, Variable] = field(default_factory=dict)
     settings: Mapping[str, Setting] = field(default_factory=dict)  # the same variables, with types and sources
     defaults: Mapping[str, Layer] = field(default_factory=dict)  # by kind
@@ -200,6 +202,7 @@ def _build_config(
             for index, entry in enumerate(file.drift.ignore)
         ),
         zones=tuple(file.dns.zones),
+        expires_within=float(durations.to_seconds(file.health.expires_within)),
         variables={name: setting.value for name, setting in settings.items() if setting.value is not None},
         settings=settings,
         defaults=layers,

@@ -9,8 +9,9 @@ from typing_extensions import Doc
 from reconciler.kinds.rules import canonical
 from reconciler.kinds.types.fields import Deferred, PlainHost, check_with
 from reconciler.model import dialect
-from reconciler.model.fields.annotations import Between, Sensitive
+from reconciler.model.fields.annotations import Between, Described, Sensitive
 from reconciler.model.fields.spec import StrictModel
+from reconciler.project.documents import durations
 from reconciler.project.settings.connection import AGENT_URL, check_agent_url, check_platform_url
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -188,6 +189,18 @@ class DNS(StrictModel):
     ] = []
 
 
+class Health(StrictModel):
+    """When an object counts as degraded."""
+
+    expires_within: Annotated[
+        str,
+        check_with(durations.check_duration),
+        Deferred,
+        Described("duration"),
+        Doc("How long before its expiry a certificate is degraded, such as 14d or 36h. 0d: once it has expired."),
+    ] = "14d"
+
+
 class ProjectFile(StrictModel):
     """The project file."""
 
@@ -205,6 +218,7 @@ class ProjectFile(StrictModel):
     snapshots: Snapshots = Snapshots()
     drift: Drift = Drift()
     dns: DNS = DNS()
+    health: Health = Health()
     variables: Annotated[
         dict[str, Any],
         Doc(

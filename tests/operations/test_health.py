@@ -1,0 +1,102 @@
+"""The health of the objects of a stack: which rows there are, and which lists are read for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.health import HealthRow, State
+from reconciler.operations.health import find_health
+from reconciler.operations.open_project import Selection
+from reconciler.operations.results import Status
+from reconciler.operations.workspace import Workspace
+from reconciler.testing import Sandbox
+from tests.harness.workspaces import Document, domain, open_on, policy, write_project
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+def domain_with_policy(name: str) -> Document:
+    """A domain with a certificate that the platform obtains."""
+    spec = {"domain": f"{name}.example.com", "certificate_management_policy": {"authority": "letsencrypt"}}
+    return {"kind": "ReservedDomain", "name": name, "spec": spec}
+
+
+def backend(name: str) -> Document:
+    return {"kind": "TunnelGroupBackend", "name": name, "spec": {"labels": {"app": name}}}
+
+
+async def apply(sandbox: Sandbox, root: Path, *documents: Document, settings: str = "") -> Workspace:
+    workspace = open_on(sandbox, write_project(root, *documents, settings=settings))
+    assert (await workspace.apply()).status is Status.APPLIED
+    sandbox.forget_log()
+    return workspace
+
+
+async def judge(workspace: Workspace, *, others: bool = False) -> tuple[HealthRow, ...]:
+    return await find_health(workspace, await workspace.take_snapshot(), others=others)
+
+
+def states(rows: tuple[HealthRow, ...]) -> dict[str, State]:
+    return {row.address: row.health.state for row in rows}
+
+
+async def test_objects_of_the_stack_have_health_by_address(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.provision({"host": "bad.*", "error_code": "DNS_ERROR", "retry_after": DAY})
+    workspace = await apply(sandbox, tmp_path, policy("office"), domain_with_policy("bad"), domain_with_policy("good"))
+    sandbox.post("/reserved_domains", {"domain": "other.example.com"})
+    rows = await judge(workspace)
+    assert states(rows) == {"ReservedDomain/bad": State.DEGRADED, "ReservedDomain/good": State.HEALTHY}
+    (other,) = await judge(workspace, others=True)
+    assert (other.address, other.health.state) == ("", State.PROGRESSING)
+
+
+async def test_lists_of_tunnels_are_read_only_if_something_needs_them(sandbox: Sandbox, tmp_path: Path) -> None:
+    await judge(await apply(sandbox, tmp_path, domain("shop")))
+    assert not [entry for entry in sandbox.log() if entry["path"].startswith("/tunnel")]
+    rows = await judge(await apply(sandbox, tmp_path, domain("shop"), backend("web")))
+    assert states(rows)["TunnelGroupBackend/web"] is State.PROGRESSING
+    assert "/tunnels" in {entry["path"].partition("?")[0] for entry in sandbox.log()}
+
+
+async def test_health_is_unknown_if_a_list_is_incomplete(sandbox: Sandbox, tmp_path: Path) -> None:
+    workspace = await apply(sandbox, tmp_path, domain("shop"), backend("web"))
+    sandbox.fault("GET /reserved_domains*", then="status", status=400, times=0)
+    sandbox.fault("GET /tunnels*", then="status", status=403, times=0)
+    rows = await judge(workspace)
+    assert states(rows) == {"ReservedDomain/shop": State.UNKNOWN, "TunnelGroupBackend/web": State.UNKNOWN}
+    assert "the list of ReservedDomain could not be read" in rows[0].health.reason
+
+
+async def test_only_selected_resources_have_health(sandbox: Sandbox, tmp_path: Path) -> None:
+    workspace = await apply(sandbox, tmp_path, domain("shop"), backend("web"))
+    chosen = workspace.select(Selection(targets=("ReservedDomain/*",)))
+    assert list(states(await judge(chosen))) == ["ReservedDomain/shop"]
+    assert not [entry for entry in sandbox.log() if entry["path"].startswith("/tunnel")]
+
+
+async def test_the_time_before_an_expiry_can_be_set(sandbox: Sandbox, tmp_path: Path) -> None:
+    authority = {"kind": "SSHCertificateAuthority", "name": "ca", "spec": {}}
+    spec = {
+        "ssh_certificate_authority_id": {"ref": "SSHCertificateAuthority/ca"},
+        "principals": ["host.example.com"],
+        "valid_after": "2020-01-01T00:00:00Z",
+        "valid_until": "2030-01-01T00:00:00Z",
+        "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJqYjn6VvlHBzBkZrkKqzyOvvGzaZzRmVzvM0Zk3tQ8u",
+    }
+    certificate = {"kind": "SSHHostCertificate", "name": "host", "spec": spec}
+    await apply(sandbox, tmp_path, authority, certificate)
+    now = datetime(2029, 1, 1, tzinfo=UTC).timestamp
+    assert states(await judge(open_on(sandbox, tmp_path, now=now)))["SSHHostCertificate/host"] is State.HEALTHY
+    write_project(tmp_path, authority, certificate, settings="health: {expires_within: 999w}\n")
+    rows = await judge(open_on(sandbox, tmp_path, now=now))
+    assert states(rows)["SSHHostCertificate/host"] is State.DEGRADED
