@@ -65,15 +65,15 @@ def list_own(project: OpenProject, snapshot: Snapshot) -> dict[LiveKey, str]:
 
 
 def _judge_own(project: OpenProject, facts: Facts) -> Iterator[HealthRow]:
-    own, shown = list_own(project, facts.snapshot), set[str]()
+    own, judged = list_own(project, facts.snapshot), set[str]()
     for live in _list_judged(facts):
         if (address := own.get(live.key)) is not None:
-            shown.add(address)
+            judged.add(address)
             if _is_selected(project, address) and (health := facts.judge(live)) is not None:
                 yield HealthRow(address, live.id, health)
     for declared in project.manifest.declarations:
         listing = facts.snapshot.of(declared.kind)
-        if kinds.get(declared.kind).health is None or listing.complete or str(declared) in shown:
+        if kinds.get(declared.kind).health is None or listing.complete or str(declared) in judged:
             continue
         if project.options.selects(declared):
             reason = f"the list of {declared.kind} could not be read" + (f": {listing.why}" if listing.why else "")
