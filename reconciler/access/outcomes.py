@@ -40,18 +40,18 @@ def find_outcomes(account: Account, region: Region, visitor: Visitor, sources: N
     """The addresses of `sources` by outcome. The address of the visitor does not count.
 
     region   one host and path, or a part of the account
-    sources  IPv4-mapped addresses count only if all are such: they are in wide networks, and no client has one
+    sources  in a network with others, IPv4-mapped addresses count as IPv6 addresses: no client has one
     """
-    sources = sources - MAPPED or sources
     entry = find_entry(account, region)
     if entry is None:
         return Outcomes(None, Networks(), sources, Networks())
     request = make_request(account, entry.program, visitor)
-    case = _make_case(request, sources | sources.unmap())
+    case = _make_case(request, sources if sources - MAPPED else sources | sources.unmap())
     may_pass, may_fail = find_where(REFUSE, entry.program, case), find_where(entry.program, PASS, case)
     if may_pass is None or may_fail is None:
         return Outcomes(entry, Networks(), Networks(), sources, (TOO_LARGE,))
-    may_pass, may_fail = ((found | found.map()) & sources for found in (may_pass, may_fail))
+    if not sources - MAPPED:
+        may_pass, may_fail = ((found | found.map()) & sources for found in (may_pass, may_fail))
     doubtful = may_pass & may_fail
     depends_on = find_deciding(entry.program, replace(request, source=doubtful.first())) if doubtful else ()
     return Outcomes(entry, may_pass - may_fail, may_fail - may_pass, doubtful, depends_on)
