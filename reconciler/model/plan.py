@@ -8,12 +8,12 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from reconciler.model.access_change import AccessChange, Verdict
-from reconciler.model.access_test import AccessResult
+from reconciler.model.access_test import AccessResult, AccessStatus
 from reconciler.model.address import Address
 from reconciler.model.change import Change
 from reconciler.model.known_drift import IgnoredDifference
 from reconciler.model.manifest import Delivery
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, Severity
 from reconciler.model.rule_change import RuleChange
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json, Template, Value
@@ -210,8 +210,17 @@ class Plan(Struct, frozen=True):
 
     @property
     def has_drift(self) -> bool:
-        """Whether there are differences that Git alone is not proven to have caused, or additions."""
-        return bool(self.additions) or any(not change.is_pending for change in self.changes)
+        """Of drift: whether Git alone is not proven to have caused all differences, or an access test fails."""
+        return bool(self.additions or self.failed_tests) or any(not change.is_pending for change in self.changes)
+
+    @property
+    def failed_tests(self) -> tuple[AccessResult, ...]:
+        """The access tests that fail, without those that only warn."""
+        return tuple(
+            result
+            for result in self.access_tests
+            if result.status is AccessStatus.FAILED and result.severity is Severity.ERROR
+        )
 
     @property
     def has_pending(self) -> bool:

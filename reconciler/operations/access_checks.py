@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -63,6 +63,21 @@ def with_results(plan: Plan, tests: Tests, find_accounts: Callable[[], tuple[Acc
     before, after = find_accounts()
     report = run_tests(tests, after, before)
     return replace(plan, problems=(*others, *report.problems), access_tests=report.results, judged=judged)
+
+
+def with_drift_results(
+    plan: Plan, tests: Tests, find_accounts: Callable[[], tuple[Account, Account, Sequence[Account]]]
+) -> Plan:
+    """Drift with the results of the tests on the account as it is.
+
+    find_accounts  the account without drift, and as it is; without known drift too, and as an apply leaves it
+    """
+    if not tests:
+        return plan
+    from reconciler.planning.access_tests import run_drift_tests
+
+    report = run_drift_tests(tests, *find_accounts())
+    return replace(plan, problems=(*plan.problems, *report.problems), access_tests=report.results)
 
 
 def select_for_destroy(tests: Tests) -> Tests:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.model.address import Address
@@ -15,13 +16,17 @@ from reconciler.model.history import DriftCheck, DriftedResource, Opening
 from reconciler.model.known_drift import KnownDrift
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
+from reconciler.model.problem import Severity
 from reconciler.model.snapshot import Snapshot
+from reconciler.operations import access_checks
+from reconciler.operations.errors import InvalidProject
 from reconciler.operations.opening.stores import open_project_store, store_location
 from reconciler.operations.reporting import Note, OnEvent, ignore_event
 from reconciler.operations.results import DriftResult
 from reconciler.operations.selection import check_selection
 from reconciler.planning.importing.survey import choose_names
 from reconciler.planning.known_drift import ignore_known
+from reconciler.planning.planner import find_drift_accounts
 from reconciler.store.errors import MEMORY
 
 if TYPE_CHECKING:
@@ -29,11 +34,37 @@ if TYPE_CHECKING:
 
 
 async def find_drift(project: OpenProject, ignore: Sequence[str], on_event: OnEvent) -> DriftResult:
-    """See `Workspace.drift`."""
+    """See `Workspace.drift`. Without access tests."""
     snapshot = await project.take_snapshot(on_event=on_event)
     check_selection(project.options, project.manifest, snapshot, on_event)
     plan = project.find_drift_of(snapshot, lambda plan: without_known_drift(project, plan, ignore))
     return DriftResult(plan, snapshot)
+
+
+def with_access_tests(project: OpenProject, drift: DriftResult, ignore: Sequence[str]) -> DriftResult:
+    """The drift with the results of the access tests on the account as it is; of selected resources without them.
+
+    Invalid tests are warnings: what changed on the platform is reported all the same.
+    """
+    if project.options.is_limited:
+        return drift
+    try:
+        tests = project.load_tests()
+    except InvalidProject as invalid:
+        problems = (replace(problem, severity=Severity.WARNING) for problem in invalid.problems)
+        return replace(drift, plan=replace(drift.plan, problems=(*drift.plan.problems, *problems)))
+    plan = access_checks.with_drift_results(
+        drift.plan,
+        tests,
+        lambda: find_drift_accounts(
+            project.manifest,
+            drift.snapshot,
+            kinds.list_planned(),
+            project.options,
+            lambda plan: without_known_drift(project, plan, ignore),
+        ),
+    )
+    return replace(drift, plan=plan)
 
 
 def without_known_drift(project: OpenProject, plan: Plan, ignore: Sequence[str]) -> Plan:

@@ -169,9 +169,9 @@ class Workspace(OpenProject):
 
         ignore  globs `Kind/name.field` of known drift, in addition to those of the project file
         """
-        from reconciler.operations.drift import find_drift
+        from reconciler.operations.drift import find_drift, with_access_tests
 
-        return await find_drift(self, ignore, on_event)
+        return with_access_tests(self, await find_drift(self, ignore, on_event), ignore)
 
     async def access(self, *, declared: bool = False, on_event: OnEvent = ignore_event) -> AccessResult:
         """Finds who can reach what: every way into the account. Changes nothing.

@@ -15,6 +15,7 @@ from reconciler.access.programs import Builder
 from reconciler.access.questions import is_public
 from reconciler.model.access import Name, WayIn
 from reconciler.model.access_change import CONCEALED, AccessChange, Verdict
+from reconciler.model.address import Address
 from reconciler.model.canonical import canonical_spec
 from reconciler.model.change import Action, Change, ChangedBy, Reason
 from reconciler.model.fields.field import Field, Shape
@@ -58,14 +59,18 @@ def find_drifted_access(drift: Plan, decisions: Collection[Decision], index: Liv
     drift       its additions and the changes that are not pending are drift
     decisions   all decisions, and those that would delete the additions
     """
-    drifted = {
-        (change.address, change.id): change
-        for change in (*drift.additions, *drift.changes)
-        if not change.is_pending and _decides(index.kinds[change.address.kind])
-    }
+    drifted = _list_drifted(drift, index)
     if not drifted:
         return ()
-    live = _read_account(decisions, index)
+    before, after = find_drift_accounts(drift, decisions, index)
+    found = compare_accounts(before, after, {str(change.address) for change in drifted.values()})
+    doubts = {str(change.address): doubt for change in drifted.values() if (doubt := _find_doubt(change))}
+    return tuple(sorted((_mark_doubts(entry, doubts) for entry in found), key=_weigh))
+
+
+def find_drift_accounts(drift: Plan, decisions: Collection[Decision], index: LiveIndex) -> tuple[Account, Account]:
+    """The account without the drift of a plan, and as it is. Parameters as of `find_drifted_access`."""
+    drifted, live = _list_drifted(drift, index), _read_account(decisions, index)
     repairs = [
         (decision, change)
         for decision in decisions
@@ -74,10 +79,16 @@ def find_drifted_access(drift: Plan, decisions: Collection[Decision], index: Liv
     ]
     builder, unread = Builder(), find_unread(index)
     before = Account(_list_repaired(repairs, decisions, live), builder, unread)
-    after = Account(live.values(), builder, unread)
-    found = compare_accounts(before, after, {str(change.address) for change in drifted.values()})
-    doubts = {str(change.address): doubt for change in drifted.values() if (doubt := _find_doubt(change))}
-    return tuple(sorted((_mark_doubts(entry, doubts) for entry in found), key=_weigh))
+    return before, Account(live.values(), builder, unread)
+
+
+def _list_drifted(drift: Plan, index: LiveIndex) -> dict[tuple[Address, str | None], Change]:
+    """The changes and additions that are drift and decide about access, by address and id."""
+    return {
+        (change.address, change.id): change
+        for change in (*drift.additions, *drift.changes)
+        if not change.is_pending and _decides(index.kinds[change.address.kind])
+    }
 
 
 def declare_account(manifest: Manifest, kinds: Mapping[str, Kind]) -> Account:

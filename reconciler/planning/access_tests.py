@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.access.account import Account
 from reconciler.access.conditions import ANY_METHOD, OPTIONS, PREFLIGHT, Person
@@ -45,11 +46,42 @@ def run_tests(tests: Iterable[AccessTest], after: Account, before: Account | Non
 
     before  the account before the plan: it says whether the plan causes a failure
     """
-    list_known = functools.cache(lambda: list_providers(after))
-    done = [_Test(test, after, before, list_known).run() for test in tests]
+    done = _run(tests, after, before)
     skipped = [result for result, _ in done if result.status is AccessStatus.SKIPPED]
     problems = (problem for _, problem in done if problem is not None)
     return AccessReport(tuple(result for result, _ in done), (*problems, *_report_skipped(skipped, len(done))))
+
+
+def run_drift_tests(
+    tests: Sequence[AccessTest], settled: Account, live: Account, others: Sequence[Account]
+) -> AccessReport:
+    """Runs tests on the account as it is. A failure is drift, and a warning: no plan is blocked.
+
+    settled   the account without drift
+    others    without known drift too, and as an apply leaves it. A test that fails on `settled` and passes on one of
+              them fails because of known drift, or of what Git changed and is not applied yet
+    """
+    ended: list[tuple[AccessResult, Problem | None]] = []
+    for test, (result, problem) in zip(tests, _run(tests, live, settled), strict=True):
+        is_failure = result.status is AccessStatus.FAILED
+        if is_failure and _fails(test, settled) and not all(_fails(test, other) for other in others):
+            why = f"fails because of known drift, or of what is not applied yet: {result.decides}"
+            result, problem = replace(result, status=AccessStatus.SKIPPED, decides=why), None
+        ended.append((result, problem and replace(problem, severity=Severity.WARNING)))
+    problems = tuple(problem for _, problem in ended if problem is not None)
+    return AccessReport(tuple(result for result, _ in ended), problems)
+
+
+def _run(
+    tests: Iterable[AccessTest], after: Account, before: Account | None = None
+) -> list[tuple[AccessResult, Problem | None]]:
+    list_known = functools.cache(lambda: list_providers(after))
+    return [_Test(test, after, before, list_known).run() for test in tests]
+
+
+def _fails(test: AccessTest, account: Account) -> bool:
+    ((result, _),) = _run([test], account)
+    return result.status is AccessStatus.FAILED
 
 
 class _Test(Struct, frozen=True):

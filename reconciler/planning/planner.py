@@ -125,6 +125,26 @@ def find_accounts(
     return Account(before, builder, unread), Account(after, builder, unread)
 
 
+def find_drift_accounts(
+    manifest: Manifest,
+    snapshot: Snapshot,
+    kinds: Sequence[Kind],
+    options: PlanOptions,
+    hide: Callable[[Plan], Plan] = lambda plan: plan,
+) -> tuple[Account, Account, tuple[Account, Account]]:
+    """The account without drift, and as it is; without known drift too, and as an apply leaves it.
+
+    Parameters as of `plan_drift`.
+    """
+    planning = _decide(manifest, snapshot, kinds, options)
+    decisions = {id(decision): decision for decision in planning.list_possible_decisions()}
+    drift = planning.finish()
+    before, live = access.find_drift_accounts(hide(drift), decisions.values(), planning.index)
+    repaired, _ = access.find_drift_accounts(drift, decisions.values(), planning.index)
+    _, applied = access.list_states(planning.decisions, planning.sequenced.deleted_with, planning.index)
+    return before, live, (repaired, Account(applied, live.builder, live.unread))
+
+
 def compare_manifests(
     before: Manifest, after: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions
 ) -> tuple[tuple[AccessChange, ...], tuple[Approval, ...]]:

@@ -60,6 +60,8 @@ def build_notice(plan: Plan, run: str = "") -> Notice:
 
 def _lines(rows: Outline, run: str) -> Iterator[str]:
     drift = _drift(rows)
+    for test in rows.failed_tests[:_LISTED]:
+        yield _cut(f"- Access test failed: {test}")
     for entry in rows.access[:_LISTED]:
         also = f"; also {count(len(entry.more), 'more entry point')}" if entry.more else ""
         yield _cut(f"- {access_drift.describe(rows, entry)}{also}")
@@ -121,6 +123,7 @@ def _document(rows: Outline, run: str) -> Json:
             }
             for entry in rows.access
         ],
+        "failed_tests": list(rows.failed_tests),
         "changes": [
             {
                 "address": row.address,

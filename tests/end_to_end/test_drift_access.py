@@ -241,3 +241,70 @@ def test_accept_requests_confirmation_at_a_terminal_before_it_writes_wider_acces
         os.write(terminal, b"yes\n")
         assert (applied("accept").code, read_manifest(applied)) == (0, before.replace("203.0.113.0/24", "0.0.0.0/0"))
     os.close(terminal)
+
+
+# --- access tests
+
+OUTSIDE = "- {from: 198.51.100.7, to: 'tls://ledger.example.com', expect: deny}\n"
+STRANGE = "- {from: 198.51.100.7, to: 'https://strange.example.com', expect: deny}\n"
+
+
+def open_strange(sandbox: Sandbox) -> None:
+    """Somebody serves a host that no manifest mentions, which is no drift."""
+    sandbox.post("/reserved_domains", {"domain": "strange.example.com"})
+    answer = {"actions": [{"type": "custom-response", "config": {"status_code": 200}}]}
+    policy = json.dumps({"on_http_request": [answer]})
+    sandbox.post("/endpoints", {"url": "https://strange.example.com", "traffic_policy": policy})
+
+
+def test_an_access_test_that_fails_on_the_account_as_it_is_counts_as_drift(
+    hosted: Project, host: CodeHost, sandbox: Sandbox
+) -> None:
+    hosted.write("tests/access.yaml", OUTSIDE + STRANGE)
+    assert (hosted("drift", "--issue").code, host.issues) == (0, [])
+    open_strange(sandbox)
+    found = hosted("drift", "--issue", "--fail-on", "access", "--format", "text", "--format", "junit=drift.xml")
+    assert (found.code, found.out.splitlines()[-2]) == (2, "Drift: 1 access test fails.")
+    text = " ".join(found.out.split())
+    assert (
+        "tests/access.yaml:2:3: warning: access test failed: GET https://strange.example.com from 198.51.100.7" in text
+    )
+    assert 'tests="2" failures="1"' in (hosted.root / "drift.xml").read_text()
+    (issue,) = host.issues
+    assert (issue["state"], "1 access test fails" in issue["body"]) == ("open", True)
+    endpoint = next(one for one in sandbox.get("/endpoints")["endpoints"] if "strange" in one["url"])
+    sandbox.delete(f"/endpoints/{endpoint['id']}")
+    assert (hosted("drift", "--issue").code, issue["state"]) == (0, "closed")
+
+
+def test_drift_reports_a_failed_access_test_beside_the_opening(applied: Project, sandbox: Sandbox) -> None:
+    applied.write("tests/access.yaml", OUTSIDE)
+    plant(sandbox)
+    found = applied("drift")
+    assert (found.code, "Drift: 1 resource added on the platform. 1 access test fails." in found.out) == (2, True)
+    assert "who gets through: 203.0.113.0/24 → 0.0.0.0/0" in " ".join(found.out.split())
+    assert applied("drift", "TLSEdge/ledger").code == 0  # of some resources, without the tests of the whole account
+
+
+def test_an_access_test_that_waits_for_an_apply_or_concerns_known_drift_is_no_drift(
+    applied: Project, sandbox: Sandbox
+) -> None:
+    applied.write("manifests/all.yaml", read_manifest(applied).replace("203.0.113.0/24", "198.51.100.0/24"))
+    applied.write("tests/access.yaml", OUTSIDE.replace("deny", "allow"))
+    pending = applied("drift", "--format", "json")
+    (result,) = json.loads(pending.out)["access_tests"]
+    assert (pending.code, result["status"]) == (0, "skipped")
+    assert result["decides"].startswith("fails because of known drift, or of what is not applied yet: 203.0.113.0/24")
+    assert applied("plan").code == 0
+    plant(sandbox)
+    applied.write("tests/access.yaml", OUTSIDE.replace("198.51.100.7", "192.0.2.7"))
+    assert applied("drift").code == 2
+    assert applied("drift", "--ignore", "IPPolicyRule/*").code == 0
+
+
+def test_drift_is_reported_although_the_access_tests_are_invalid(applied: Project, sandbox: Sandbox) -> None:
+    applied.write("tests/access.yaml", "- {form: 198.51.100.7, expect: deny}\n")
+    assert applied("drift").code == 0
+    plant(sandbox)
+    found = applied("drift")
+    assert (found.code, "Access was widened" in found.out, "unknown field" in found.out) == (2, True, True)

@@ -207,6 +207,27 @@ def test_every_notification_begins_with_the_entry_points_that_drift_opens(
     assert all("OfWhatSomebodyWrote" not in sent for sent in (slack.decode(), document.decode(), text))
 
 
+def test_a_failed_access_test_is_notified_although_no_managed_resource_changed(
+    opened: Project, sandbox: Sandbox, hook: Hook
+) -> None:
+    (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+    rules = sandbox.get("/ip_policy_rules")["ip_policy_rules"]
+    sandbox.delete(f"/ip_policy_rules/{next(rule['id'] for rule in rules if rule['cidr'] == '0.0.0.0/0')}")
+    restriction = sandbox.post(
+        "/ip_restrictions", {"type": "dashboard", "enforced": True, "ip_policy_ids": [policy["id"]]}
+    )
+    opened.write("tests/access.yaml", "- {from: 203.0.113.9, to: dashboard, expect: deny}\n")
+    result = opened("drift", "--notify", f"slack:{hook.url}", "--notify", hook.url)
+    assert result.code == 2
+    (_, _, slack), (_, _, document) = hook.posted
+    assert json.loads(slack)["text"].splitlines()[:2] == [
+        "*Drift in prod: 1 access test fails*",
+        "- Access test failed: dashboard from 203.0.113.9: expected deny, found allow: 203.0.113.0/24 "
+        f"(IPPolicy/office, IPPolicyRule/office, IPRestriction/{restriction['id']})",
+    ]
+    assert len(json.loads(document)["failed_tests"]) == 1
+
+
 def test_a_notification_about_other_drift_names_no_entry_point(drifted: Project, hook: Hook) -> None:
     drifted("drift", "--notify", hook.url)
     ((_, _, body),) = hook.posted

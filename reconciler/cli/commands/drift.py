@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 @click.option(
     "--fail-on",
     type=click.Choice(["access"]),
-    help="access: exit 2 only if drift lets in requests that the manifests refuse, or may do so, or locks everyone "
-    "out.",
+    help="access: exit 2 only if drift lets in requests that the manifests refuse, or may do so, locks everyone out, "
+    "or an access test fails.",
 )
 @options.ignore_option
 @click.option(

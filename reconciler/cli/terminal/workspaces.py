@@ -78,12 +78,13 @@ def exit_code(plan: Plan, *, changes: int = exit_codes.DONE) -> int:
 def drift_exit_code(plan: Plan, *, pending: bool = False, access_only: bool = False) -> int:
     """CHANGES if there is drift, or, with `pending`, unapplied changes in Git. A plan with errors has their code.
 
-    access_only  only drift that opens an entry point, or may do so, or locks everyone out
+    access_only  only drift that opens an entry point, or may do so, or locks everyone out, and failed access tests
     """
     if plan.errors:
         return exit_code(plan)
     if access_only:
-        return exit_codes.CHANGES if any(entry.verdict.risk for entry in plan.access) else exit_codes.DONE
+        is_grave = bool(plan.failed_tests) or any(entry.verdict.risk for entry in plan.access)
+        return exit_codes.CHANGES if is_grave else exit_codes.DONE
     return exit_codes.CHANGES if plan.has_drift or (pending and plan.has_pending) else exit_codes.DONE
 
 

@@ -178,6 +178,7 @@ class Outline(Struct, frozen=True):
     base: BaseRow | None = None
     environment: str = ""
     access: tuple[AccessRow, ...] = ()  # those of the reviewed commits first, the gravest first
+    failed_tests: tuple[str, ...] = ()  # access tests, each with what was found in its place
 
     @property
     def is_attributed(self) -> bool:
@@ -230,6 +231,10 @@ def build_outline(plan: Plan) -> Outline:
         base=_base(plan.base, words) if plan.base is not None else None,
         environment=sanitize(plan.environment),
         access=tuple(_list_access(plan)),
+        failed_tests=tuple(
+            sanitize(f"{result.test}: expected {result.expect}, found {result.outcome}: {result.decides}")
+            for result in plan.failed_tests
+        ),
     )
 
 

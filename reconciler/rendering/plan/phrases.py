@@ -93,20 +93,23 @@ def _is_limited(rows: Outline) -> bool:
 
 
 def drift_totals(rows: Outline, resources: Resources | None) -> str:
-    """`Drift: 2 resources changed on the platform. 1 resource has unapplied Git changes.`"""
-    pending = sum(row.is_pending for row in rows.changes)
-    later = f" {count(pending, 'resource')} {'has' if pending == 1 else 'have'} unapplied Git changes."
+    """`Drift: 2 resources changed on the platform. 1 access test fails. 1 resource has unapplied Git changes.`"""
+    pending, failed = sum(row.is_pending for row in rows.changes), len(rows.failed_tests)
+    tests = f" {count(failed, 'access test')} {'fails' if failed == 1 else 'fail'}." if failed else ""
+    later = f" {count(pending, 'resource')} {'has' if pending == 1 else 'have'} unapplied Git changes." * bool(pending)
     limited = _is_limited(rows)
     sides = [find_cause(row) for row in rows.changes if not row.is_pending]
     named = [(sides.count(side), SIDES[side]) for side in SIDES]
     named.insert(1, (len(rows.additions), "added on the platform"))
     parts = [(number, words) for number, words in named if number]
+    if not parts and failed:
+        return f"Drift:{tests}{later}"
     if not parts:
         where = " in the selected resources" * limited
         return f"No drift{where}.{later}" if pending else _describe_empty("drift", rows, resources)
     counted = count(sum(number for number, _ in parts), "selected resource" if limited else "resource")
     listed = f" {parts[0][1]}" if len(parts) == 1 else ": " + ", ".join(f"{number} {words}" for number, words in parts)
-    return f"Drift: {counted}{listed}.{later if pending else ''}"
+    return f"Drift: {counted}{listed}.{tests}{later}"
 
 
 SIDES: Mapping[ChangedBy, str] = {
