@@ -88,7 +88,7 @@ def plan_drift(
     hide   removes known drift
     """
     planning = _decide(manifest, snapshot, kinds, options)
-    drift = hide(planning.finish())
+    drift = hide(planning.finish(is_drift=True))
     decisions = {id(decision): decision for decision in planning.list_possible_decisions()}
     entries = access.find_drifted_access(drift, decisions.values(), planning.index)
     changes, additions = (tuple(access.mark_risks(side, entries)) for side in (drift.changes, drift.additions))
@@ -347,8 +347,11 @@ class _Planning:
         yield from self.decisions
         yield from (addition.decision for addition in self.additions)
 
-    def finish(self) -> Plan:
-        """The plan of all decisions; its changes lack the risks of the entry points that they change."""
+    def finish(self, *, is_drift: bool = False) -> Plan:
+        """The plan of all decisions; its changes lack the risks of the entry points that they change.
+
+        is_drift  nothing is approved: the entry points that the plan would change are not looked for
+        """
         index, options, snapshot = self.index, self._judge_takers(), self.index.snapshot
         decisions, (calls, problems, deleted_with) = self.decisions, self.sequenced
         parts = [index.by_locator[key] for key in sorted(deleted_with)]
@@ -358,7 +361,7 @@ class _Planning:
         listed = deleted_with.keys() | {
             addition.decision.live.key for addition in self.additions if addition.decision.live
         }
-        entries = access.find_access_changes(decisions, deleted_with, index)
+        entries = () if is_drift else access.find_access_changes(decisions, deleted_with, index)
         approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions, entries)
         selected = (decision for decision in decisions if options.selects(decision.address))
         # Deletions first, in every output, so that they are not overlooked.
@@ -377,7 +380,7 @@ class _Planning:
                 *report_separated_parts(deleted_with, index, options),
                 *report_unreadable_kinds(snapshot),
                 *delivery_targets.report_missing_files(selected, snapshot),
-                *find_unused(approvals, options),
+                *(() if is_drift else find_unused(approvals, options)),
             ),
             approvals=approvals,
             observed=dict(self._collect_observed([*self.undeclared, *self.decided.values()])),

@@ -20,6 +20,17 @@ EXAMPLES = re.findall(
     r"^```python\n(.*?)^```$", (ROOT / "docs" / "python-api.md").read_text(), re.MULTILINE | re.DOTALL
 )
 OFFICE = "kind: IPPolicy\nname: office\nspec: {description: Head office}\n"
+SHOP = """
+kind: ReservedDomain
+name: shop
+spec: {domain: shop.example.com}
+---
+kind: CloudEndpoint
+name: shop
+spec:
+  url: https://shop.example.com
+  traffic_policy: {on_http_request: [{actions: [{type: custom-response, config: {status_code: 200}}]}]}
+"""
 TOKEN = "kind: TunnelCredential\nname: berlin\ndeliver:\n  token: {to_file: secrets/berlin}\nspec: {}\n"
 
 
@@ -67,7 +78,7 @@ def run_python(words: list[str]) -> None:
 
 
 def test_the_page_has_an_example_for_each_use() -> None:
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 5
 
 
 def test_a_script_plans_and_applies(tmp_path: Path, sandbox: SandboxProcess) -> None:
@@ -97,6 +108,16 @@ def test_a_scheduler_checks_many_projects(tmp_path: Path, sandbox: SandboxProces
     (live,) = sandbox.get("/ip_policies")["ip_policies"]
     sandbox.patch(f"/ip_policies/{live['id']}", {"description": "by hand"})
     assert run(tmp_path, sandbox, "-c", example("Checks every"), ".") == (2, "shop drifted: IPPolicy/office\n")
+
+
+def test_a_script_reports_who_can_reach_what(tmp_path: Path, sandbox: SandboxProcess) -> None:
+    folder = project(tmp_path / "shop", SHOP)
+    opened = "exposes https://shop.example.com no way in → everyone: `GET https://shop.example.com/` from 192.0.2.1\n"
+    assert run(folder, sandbox, "-c", example("Prints what")) == (0, f"{opened}public:\n")
+    run(folder, sandbox, "-c", example("Plans, shows"))
+    public = "public: https://shop.example.com\n"
+    assert run(folder, sandbox, "-c", example("Prints what")) == (1, public)
+    assert run(folder, sandbox, "-c", example("Prints what"), "https://shop.example.com") == (0, public)
 
 
 def test_a_token_is_delivered_to_a_custom_sink(tmp_path: Path, sandbox: SandboxProcess) -> None:

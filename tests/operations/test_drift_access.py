@@ -271,6 +271,19 @@ async def test_without_drift_nothing_is_analyzed(night: Night, monkeypatch: pyte
         await night.check()
 
 
+async def test_drift_compares_the_states_of_the_account_once(night: Night, monkeypatch: pytest.MonkeyPatch) -> None:
+    compare, compared = vars(access)["compare"], []
+
+    def count(*states: Any) -> Any:
+        compared.append(states)
+        return compare(*states)
+
+    monkeypatch.setattr(access, "compare", count)
+    night.change_route(ip_restriction={"enabled": False, "ip_policy_ids": []})
+    found = await night.check()
+    assert (len(found.access), len(compared)) == (1, 1)
+
+
 async def test_the_repair_leaves_no_access_to_report(night: Night) -> None:
     night.change_route(ip_restriction={"enabled": False, "ip_policy_ids": []})
     assert len((await night.check()).access) == 1
