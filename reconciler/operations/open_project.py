@@ -57,6 +57,22 @@ class Selection(Struct, frozen=True):
     replace: tuple[str, ...] = ()
 
 
+class FoundAccounts:
+    """The accounts that were found last: policies, access tests and the page of a plan ask for the same ones."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[object, ...] = ()
+        self._found: tuple[ResolvedAccount, ResolvedAccount] | None = None
+
+    def find(self, project: OpenProject, snapshot: Snapshot) -> tuple[ResolvedAccount, ResolvedAccount]:
+        """As `OpenProject.find_accounts`."""
+        asked = project.manifest, snapshot, project.options
+        if self._found is None or any(one is not other for one, other in zip(asked, self._asked, strict=True)):
+            self._found = planner.find_accounts(project.manifest, snapshot, kinds.list_planned(), project.options)
+            self._asked = asked
+        return self._found
+
+
 @dataclass(frozen=True)
 class OpenProject:
     """A project, its declarations, and what the caller allows. Immutable.
@@ -69,6 +85,7 @@ class OpenProject:
     base_policies  policies of the base that hold beside the project's own
     base_tests     access tests of the base that hold too
     sealed         secrets of a snapshot file, by source
+    found          the answer that `find_accounts` gave last
     """
 
     config: Config
@@ -83,6 +100,7 @@ class OpenProject:
     base_policies: tuple[Rule, ...] = field(default=(), repr=False)
     base_tests: tuple[AccessTest, ...] = field(default=(), repr=False)
     sealed: Mapping[str, Secret] = field(default_factory=dict, repr=False)
+    found: FoundAccounts = field(default_factory=FoundAccounts, repr=False, compare=False)
 
     def select(
         self, selection: Selection | None = None, *, allow: Allow | None = None, adopt: bool | None = None
@@ -167,7 +185,7 @@ class OpenProject:
 
     def find_accounts(self, snapshot: Snapshot) -> tuple[ResolvedAccount, ResolvedAccount]:
         """The account of a snapshot as it is, and as the plan leaves it, for questions about access."""
-        return planner.find_accounts(self.manifest, snapshot, kinds.list_planned(), self.options)
+        return self.found.find(self, snapshot)
 
     def with_policy_findings(self, plan: Plan, snapshot: Snapshot) -> Plan:
         """The plan for a snapshot with the findings of the project's policies."""

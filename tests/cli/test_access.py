@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
+from reconciler.planning import planner
 from tests.harness.platform import Sandbox
 from tests.harness.project import Project, Shell
 
@@ -182,6 +184,27 @@ def test_the_page_of_a_plan_lists_every_way_in_as_the_plan_leaves_it(endpoints: 
         assert rows["https://staff.example.com"] == ("sign-in at google", "")
     endpoints("show", "plan.json", "--format", "html=plan.html")  # a plan file has the changes, not the account
     assert "entry-data" not in (endpoints.root / "plan.html").read_text()
+
+
+POLICY = "policy: p\ncheck: '!access.exists(e, e.host == \"nowhere.example.com\")'\nmessage: open\n"
+
+
+def test_policies_tests_and_the_page_ask_for_the_accounts_of_a_plan_once(
+    endpoints: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoints.write("policies/p.yaml", POLICY)
+    endpoints.write("tests/access.yaml", "[{from: 192.0.2.1, to: https://shop.example.com, expect: allow}]\n")
+    find, snapshots = planner.find_accounts, []
+
+    def count(manifest: Any, snapshot: Any, *more: Any) -> Any:
+        snapshots.append(snapshot)
+        return find(manifest, snapshot, *more)
+
+    monkeypatch.setattr(planner, "find_accounts", count)
+    for number in (1, 2):
+        planned = endpoints("plan", "--format", "html=plan.html")
+        assert planned.code == 0, planned.err
+        assert len(snapshots) == number  # each plan reads the account anew
 
 
 def test_the_page_of_drift_lists_every_way_in_as_it_is(endpoints: Project, sandbox: Sandbox) -> None:

@@ -88,7 +88,7 @@ def command(
         from reconciler.operations.applying import plan_files
 
         plan_files.write_plan(out, plan, opened.runtime.environ)
-    plan_output.show(plan, opened, common, chosen, snapshot=planned.snapshot)
+    plan_output.show(plan, planned.project, common, chosen, snapshot=planned.snapshot)
     workspaces.print_tally(plan)
     is_judged = all(problem.rule for problem in plan.blocking_errors)  # a policy that an approval can replace, too
     if fail_on is not None and is_judged and plan.missing_approvals:
