@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from reconciler import Status
@@ -203,6 +204,15 @@ async def test_an_error_while_waiting_is_read_again(waiting: Waiting) -> None:
 
     result = await waiting.apply(domain_with_policy("shop"), at={1.0: break_reads})
     assert (result.exit_code, waits(result)) == (0, {"ReservedDomain/shop": Wait.READY})
+
+
+async def test_backends_are_unknown_and_not_waited_for_if_the_key_may_not_read_tunnels(waiting: Waiting) -> None:
+    waiting.sandbox.fault("GET /tunnels*", then="status", status=403, times=0)
+    backend = {"kind": "TunnelGroupBackend", "name": "shop", "spec": {"labels": {"app": "shop"}}}
+    with anyio.fail_after(20):
+        result = await waiting.apply(backend)
+    assert (result.exit_code, waits(result)) == (0, {"TunnelGroupBackend/shop": Wait.REPORTED})
+    assert row_of(result, "TunnelGroupBackend/shop").health.state is State.UNKNOWN
 
 
 async def test_an_object_that_is_deleted_during_the_wait_is_unknown_and_not_waited_for(waiting: Waiting) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -24,6 +24,7 @@ from reconciler.model.health import Actor, Health, HealthRow, State, Wait
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Listing, Live, LiveKey, Snapshot
 from reconciler.model.value import Json
+from reconciler.operations.health import build_facts, list_own
 from reconciler.operations.reporting import Note, OnEvent
 from reconciler.operations.results import HealthWait
 
@@ -127,36 +128,36 @@ class _Wait(Struct):
         """What the apply changed, and what was healthy before and no longer is. Of kinds that have health."""
         changed = _find_changed(applied)
         while True:
-            facts, before = Facts(self.snapshot, now), self._facts_before(applied, now)
-            watched = {}
-            for live in _list_own(self.snapshot, self.project.manifest.stack, changed):
+            facts, before = build_facts(self.project, self.snapshot, now), self._facts_before(applied, now)
+            own, watched = list_own(self.project, self.snapshot), {}
+            for live in (live for listing in self.snapshot.listings.values() for live in listing.objects):
+                if live.key not in own and live.key not in changed:
+                    continue
                 health, served = facts.judge(live), _is_healthy(before, live)
                 if health is not None and (live.key in changed or (served and health.state is not State.HEALTHY)):
-                    watched[live.key] = Watched(self._build_row(live, health), now, served)
+                    watched[live.key] = Watched(HealthRow(own.get(live.key, ""), live.id, health), now, served)
             unread = (facts.unread | before.unread) - self.snapshot.listings.keys()
             if not unread:
                 return watched
             await self._read(Reading(lists=tuple(sorted(unread))))
+            hidden = {name: Listing((), complete=False) for name in unread}  # the key may not permit to read them
+            self.snapshot = replace(self.snapshot, listings={**hidden, **self.snapshot.listings})
 
     def _facts_before(self, applied: Applied, now: float) -> Facts:
         """The account before the apply, with the agents of now: what differs then is due to the change."""
         listings = {name: self.snapshot.listings[name] for name in _ONLINE if name in self.snapshot.listings}
-        return Facts(replace(applied.before, listings={**applied.before.listings, **listings}), now)
+        account = replace(applied.before, listings={**applied.before.listings, **listings})
+        return build_facts(self.project, account, now)
 
     def _judge(self, watched: Iterable[LiveKey], now: float) -> dict[LiveKey, HealthRow]:
-        facts, by_key = Facts(self.snapshot, now), {}
+        facts, own, by_key = build_facts(self.project, self.snapshot, now), list_own(self.project, self.snapshot), {}
         for kind, keys in _by_kind(watched).items():
             found = {live.key: live for live in self.snapshot.of(kind).objects if live.key in keys}
             for key in keys:
                 live = found.get(key)
                 health = None if live is None else facts.judge(live)
-                by_key[key] = self._build_row(live or Live(kind, key[1], {}), health or _ABSENT)
+                by_key[key] = HealthRow(own.get(key, ""), key[1] if live is None else live.id, health or _ABSENT)
         return {key: by_key[key] for key in watched}
-
-    def _build_row(self, live: Live, health: Health) -> HealthRow:
-        bound = (str(address) for address, binding in self.snapshot.bindings.items() if binding.id == live.locator)
-        address = str(live.owner.address) if live.owner is not None else next(bound, "")
-        return HealthRow(address, live.id, health)
 
     def _report(self, watched: dict[LiveKey, Watched], waits: Sequence[Wait]) -> None:
         """Reports each object once, and again when it changes."""
@@ -219,15 +220,6 @@ def _find_changed(applied: Applied) -> frozenset[LiveKey]:
         for live in applied.after.of(kind).objects
         if (kind, live.id) in ids
     )
-
-
-def _list_own(snapshot: Snapshot, stack: str, changed: Collection[LiveKey]) -> Iterator[Live]:
-    """The objects of the stack, and those of `changed`."""
-    bound = {(address.kind, binding.id) for address, binding in snapshot.bindings.items()}
-    for listing in snapshot.listings.values():
-        for live in listing.objects:
-            if live.key in changed or live.key in bound or (live.owner is not None and live.owner.stack == stack):
-                yield live
 
 
 def _is_healthy(facts: Facts, live: Live) -> bool:
