@@ -23,7 +23,7 @@ OUTPUTS = (
     "/plan-*.json\n/plan-*.md\n/plan-*.html\n/plan-*.sarif\n/codequality-*.json\n"
     "/drift-*.md\n/drift-*.html\n/report-*.html\n/snapshot-*.json\n/events-*.ndjson\n"
     "/agent.yml\n/plan.sarif\n/codequality.json\n/drift.json\n/drift.md\n/drift.html\n/report.html\n"
-    "/drift.xml\n/run.html\n/run.xml\n/snapshot.json\n/events.ndjson\n"
+    "/drift.xml\n/run.html\n/run.xml\n/access-tests.xml\n/snapshot.json\n/events.ndjson\n"
 )
 
 

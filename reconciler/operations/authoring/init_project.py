@@ -35,7 +35,7 @@ _IGNORED = (
     *("/plan-*.json", "/plan-*.md", "/plan-*.html", "/plan-*.sarif", "/codequality-*.json"),
     *("/drift-*.md", "/drift-*.html", "/report-*.html", "/snapshot-*.json", "/events-*.ndjson"),
     *("/drift.json", "/drift.md", "/drift.html", "/report.html", "/snapshot.json", "/events.ndjson"),
-    *("/drift.xml", "/run.html", "/run.xml"),
+    *("/drift.xml", "/run.html", "/run.xml", "/access-tests.xml"),
 )
 
 
