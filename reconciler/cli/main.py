@@ -39,6 +39,7 @@ COMMANDS = {
     "adopt": "Adopt existing unmanaged objects, by name",
     "destroy": "Delete all objects that the stack manages",
     "drift": "Show what changed on the platform since the last apply",
+    "status": "Show whether the stack is in sync and works, and what comes due",
     "access": "List every way in and who gets through, or explain one request",
     "accept": "Write the platform's values into the manifests",
     "snapshot": "Save the account to a file, to plan without an API key",

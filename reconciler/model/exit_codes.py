@@ -2,7 +2,7 @@
 
 DONE = 0  # succeeded, or nothing to do
 ERROR = 1
-CHANGES = 2  # `plan --detailed-exitcode` found changes, `drift` found drift
+CHANGES = 2  # `plan --detailed-exitcode` found changes, `drift` found drift, `status` something that is not settled
 STALE = 3  # objects of the plan changed on the platform after it was created, or a change was not reviewed
 BLOCKED = 4  # blocked by a guard or a policy
 PARTLY = 5  # some calls or imports succeeded, others did not
@@ -15,12 +15,14 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 MEANINGS = {
     DONE: "success, or nothing to do",
     ERROR: "error",
-    CHANGES: "changes found (`plan --detailed-exitcode`), or drift",
+    CHANGES: "changes found (`plan --detailed-exitcode`), drift, or a stack that is not settled (`status`)",
     STALE: "the plan is stale: its objects changed on the platform after it was created, or it was not reviewed",
     BLOCKED: "blocked by a guard (approve with `--allow`), or by a policy",
     PARTLY: "partly applied or imported",
     AUTH: "the API key is invalid, or lacks a permission",
-    DEGRADED: "something is degraded: what was applied (`apply --wait`), or a DNS record (`dns --verify`)",
+    DEGRADED: (
+        "something is degraded: what was applied (`apply --wait`), an object (`status`), or DNS (`dns --verify`)"
+    ),
     USAGE: "invalid command line",
     INTERRUPTED: "interrupted",
 }

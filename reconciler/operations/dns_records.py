@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from reconciler.operations.reporting import OnEvent, ignore_event
 from reconciler.rendering import dns as rendering
 
 if TYPE_CHECKING:
+    from reconciler.api import dns
     from reconciler.operations.open_project import OpenProject
 
 _MODE = 0o644  # it is meant to be committed, and has no secrets
@@ -59,21 +60,40 @@ async def verify_records(
 
     Raises UnreadableAccount, and OperationError if the library is missing or `name_server` is no address.
     """
+    _settings(name_server)
+    return await verify_facts(project, await _read_facts(project, on_event), name_server)
+
+
+async def verify_facts(
+    project: OpenProject, facts: Facts, name_server: str | None = None, *, only: Collection[str] | None = None
+) -> DNSReport:
+    """As `verify_records`, of an account that was read. `only`: the names to ask for; None: all."""
     from reconciler.api import dns
     from reconciler.health.dns_check import judge_records, list_needs, list_questions
 
-    try:
-        settings = dns.Settings(only=dns.parse_server(name_server) if name_server is not None else None)
-    except ValueError as wrong:
-        raise OperationError(str(wrong)) from None
-    facts = await _read_facts(project, on_event)
+    settings = _settings(name_server)
     found, jobs = _place(project, facts), list_jobs(facts)
-    questions = [question for need in list_needs(found.records, jobs) for question in list_questions(need)]
+    questions = [
+        question
+        for need in list_needs(found.records, jobs)
+        if only is None or need.owner in only
+        for question in list_questions(need)
+    ]
     try:
         evidence = await dns.observe(questions, settings)
     except dns.MissingLibrary as missing:
         raise OperationError(str(missing)) from None
     return DNSReport(judge_records(found.records, jobs, evidence), found)
+
+
+def _settings(name_server: str | None) -> dns.Settings:
+    """How name servers are asked. Raises OperationError if `name_server` is no address."""
+    from reconciler.api import dns
+
+    try:
+        return dns.Settings(only=dns.parse_server(name_server) if name_server is not None else None)
+    except ValueError as wrong:
+        raise OperationError(str(wrong)) from None
 
 
 def write_zones(project: OpenProject, records: DNSRecords, form: str, folder: Path) -> tuple[Path, ...]:

@@ -23,6 +23,7 @@ from reconciler.project.documents.resolve import Variable
 
 if TYPE_CHECKING:
     from reconciler.model.dns import DNSRecords
+    from reconciler.model.status import StackStatus
     from reconciler.operations.accept_drift import Acceptance
     from reconciler.operations.access import AccessResult
     from reconciler.operations.account_listing import AccountListing
@@ -172,6 +173,18 @@ class Workspace(OpenProject):
         from reconciler.operations.drift import find_drift, with_access_tests
 
         return with_access_tests(self, await find_drift(self, ignore, on_event), ignore)
+
+    async def status(
+        self, *, verify: bool = False, name_server: str | None = None, on_event: OnEvent = ignore_event
+    ) -> StackStatus:
+        """Reads whether the selected resources are in sync and work, and what comes due. Changes nothing.
+
+        verify       also ask name servers which DNS records are set; needs the extra `dns`
+        name_server  `HOST:PORT` of a server to ask instead of those of each zone
+        """
+        from reconciler.operations.status import read_status
+
+        return await read_status(self, verify=verify, name_server=name_server, on_event=on_event)
 
     async def access(self, *, declared: bool = False, on_event: OnEvent = ignore_event) -> AccessResult:
         """Finds who can reach what: every way into the account. Changes nothing.

@@ -24,6 +24,7 @@ LIFE = (
     ("explain", "IPPolicy/office"),
     ("list", "IPPolicy"),
     ("access",),
+    ("status",),
     ("dns",),
     ("agent", "config", "berlin"),
     ("drift",),
@@ -98,7 +99,7 @@ def test_a_command_does_and_prints_the_same(
         results.append(live(project, platform))
     for words, in_process, over_socket in zip(LIFE, *results, strict=True):
         assert (words, in_process) == (words, over_socket)
-    assert [result.code for result, _ in results[0]] == [2, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 4, 0, 0], (
+    assert [result.code for result, _ in results[0]] == [2, 0, 0, 0, 0, 0, 0, 7, 0, 0, 2, 0, 0, 0, 0, 0, 0, 4, 0, 0], (
         results[0]
     )
 

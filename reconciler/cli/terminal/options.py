@@ -368,7 +368,7 @@ def find_project(context: click.Context, project: Path) -> Path:
 
 project_options = _add_options([*_PROJECT, *_OUTPUT])
 account_options = _add_options([*_PROJECT, *_PARALLELISM, *_OUTPUT])
-import_options = _add_options([*_PROJECT, *_SELECTION, *_OUTPUT])
+status_options = import_options = _add_options([*_PROJECT, *_SELECTION, *_OUTPUT])
 adopt_options = _add_options([*_PROJECT, *_PARALLELISM, *_ALLOW, *_EVENTS, *_OUTPUT])
 drift_options = _add_options([*_PROJECT, *_SELECTION, *_APPROVALS, *_OUTPUT])
 plan_options = _add_options([*_PROJECT, *_SELECTION, *_REPLACE, *_APPROVALS, *_OUTPUT])
