@@ -1,0 +1,67 @@
+"""The state of a stack as text, Markdown, JSON and a page."""
+
+from __future__ import annotations
+
+import json
+
+from reconciler.model.health import Actor, State
+from reconciler.model.status import Due, Sync, Synced
+from reconciler.rendering import status as rendering
+from reconciler.rendering.html.status_page import render_page
+from tests.harness.statuses import DAY, NOW, build_status, row
+
+ILL = build_status(
+    row("shop", State.DEGRADED, "the certificate waits for DNS", Actor.ZONE_OWNER, "set shop.example.com CNAME x.test"),
+    row("web", State.PROGRESSING, "the certificate is being obtained", Actor.PLATFORM),
+    row("old", State.UNKNOWN, "the list of ReservedDomain could not be read"),
+    row("good", State.HEALTHY),
+    sync=Sync(Synced.DRIFT, NOW, drifted=("IPPolicy/office",), pending=("IPPolicy/new",)),
+    dates=(Due(NOW + 3 * DAY, "TLSCertificate/shop", "expires"),),
+)
+
+
+def test_the_text_names_what_needs_a_person_first() -> None:
+    assert rendering.render_text(ILL, 120) == (
+        "Stack prod: https://api.example.com, 2026-06-01 12:00 UTC\n"
+        "Sync: drift: 1 resource changed on the platform, 1 resource with unapplied changes in Git (read now)\n"
+        "  changed on the platform: IPPolicy/office\n"
+        "  unapplied: IPPolicy/new\n"
+        "Health: 1 degraded, 1 progressing, 1 unknown, 1 healthy\n"
+        "\n"
+        "Needs a person:\n"
+        "! ReservedDomain/shop: the certificate waits for DNS\n"
+        "    zone owner: set shop.example.com CNAME x.test\n"
+        "\n"
+        "Progressing:\n"
+        "~ ReservedDomain/web: the certificate is being obtained\n"
+        "    platform\n"
+        "\n"
+        "Unknown:\n"
+        "? ReservedDomain/old: the list of ReservedDomain could not be read\n"
+        "\n"
+        "In the next 30 days:\n"
+        "  2026-06-04 12:00 UTC  TLSCertificate/shop expires\n"
+    )
+
+
+def test_the_text_fits_a_narrow_terminal() -> None:
+    assert max(map(len, rendering.render_text(ILL, 40).splitlines())) <= 40
+
+
+def test_text_of_the_platform_has_no_effect_in_any_format() -> None:
+    status = build_status(row("shop", State.DEGRADED, "<script>|\x1b[31m`[x](y)\n::error::", advice="<b>"))
+    assert "\x1b" not in rendering.render_text(status, 80) + rendering.render_markdown(status)
+    assert "<script>|" not in render_page(status)
+    assert json.loads(rendering.render_json(status))["health"][0]["advice"] == "<b>"
+
+
+def test_every_format_has_reasons_and_dates() -> None:
+    for text in (rendering.render_markdown(ILL), render_page(ILL), rendering.render_json(ILL)):
+        for part in (
+            "the certificate waits for DNS",
+            "zone owner",
+            "IPPolicy/office",
+            "TLSCertificate/shop",
+            "expires",
+        ):
+            assert part in text
