@@ -130,6 +130,14 @@ class Language:
         inputs = (*uses, *map(cel_cost.result_of, calls))
         return Expression(text, program, answers, uses, written, cel_cost.max_input_size(written, inputs), calls)
 
+    def check(self, text: str) -> tuple[bytes | None, tuple[TypeProblem, ...]]:
+        """The program of an expression; None, and the errors of its names and types, if it is invalid."""
+        try:
+            return self._environment.compile(_replace_surrogates(text)).serialize(), ()
+        except RuntimeError as error:
+            found = tuple(TypeProblem(what, line, column) for line, column, what in _parse_errors(str(error)))
+            return None, found or (TypeProblem(str(error), 1, 1),)
+
     def bind(
         self,
         values: Mapping[str, Any],

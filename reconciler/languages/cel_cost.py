@@ -325,19 +325,20 @@ def _fields(message: bytes) -> tuple[tuple[int, bytes], ...]:
 def _parse_fields(message: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at < len(message):
-        tag, at = _varint(message, at)
+        tag, at = read_varint(message, at)
         number, kind = tag >> 3, tag & 7
         if kind == 0:
-            _, at = _varint(message, at)
+            _, at = read_varint(message, at)
         elif kind == 2:
-            length, at = _varint(message, at)
+            length, at = read_varint(message, at)
             yield number, message[at : at + length]
             at += length
         else:
             at += {1: 8, 5: 4}.get(kind, len(message))
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def read_varint(message: bytes, at: int) -> tuple[int, int]:
+    """The number of variable length at an offset, and the offset after it."""
     value = shift = 0
     while at < len(message):
         byte = message[at]

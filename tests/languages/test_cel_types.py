@@ -77,7 +77,7 @@ def test_a_mistake_is_at_its_line_and_column(text: str, mistake: tuple[int, int,
     [
         ("shop.size == 'a'", 11),
         ("shop.size < 'a'", 11),
-        ("shop.name + 3 == ''", 11),
+        ("shop.name + shop.size == ''", 11),
         ("near(shop.name) == []", 5),
         ("near(shops) == []", 5),
         ("shop.name || shop.open", 11),
