@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import subprocess
 import time
@@ -11,13 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler import kinds
-from reconciler.engine.observe import observe
-from reconciler.health.facts import Facts
-from reconciler.health.judge import judge_all
-from reconciler.kinds import read_only
-from reconciler.model.health import State
-from reconciler.model.snapshot import Snapshot
 from reconciler.testing import AgentProcess
 from tests.harness.name_server import free_port, name_server
 from tests.harness.platform import SandboxProcess
@@ -107,17 +99,6 @@ def wait_for(condition: Callable[[], object]) -> None:
     raise AssertionError("it did not happen within ten seconds")
 
 
-def judge(sandbox: SandboxProcess) -> dict[str, State]:
-    """The health of the objects of the stack."""
-
-    async def read() -> Snapshot:
-        async with sandbox.open_reader() as reader:
-            return await observe(reader, [*kinds.list_planned(), *read_only.KINDS])
-
-    found = judge_all(Facts(asyncio.run(read()), time.time()))
-    return {str(live.owner.address): health.state for live, health in found if live.owner is not None}
-
-
 def test_a_new_project_is_applied_until_its_shop_answers(
     project: Project, sandbox: SandboxProcess, zone: Path, address: str
 ) -> None:
@@ -145,12 +126,13 @@ def test_a_new_project_is_applied_until_its_shop_answers(
     assert "not waited for: HTTPSEdge/shop: none of its routes serves" in err
     assert project("dns", "--verify", "--nameserver", address).code == 0
 
-    assert judge(sandbox)["HTTPSEdge/shop"] is State.DEGRADED  # nothing serves it
+    assert project("status").code == 7  # no agent serves the edge
     assert project("agent", "config", "shop", "--out", "secrets/agent.yml").code == 0
     with AgentProcess(sandbox.base_url, config=project.root / "secrets/agent.yml") as agent:
-        assert set(judge(sandbox).values()) == {State.HEALTHY}
+        assert project("status").code == 0
         agent.kill()
         wait_for(lambda: not sandbox.get("/tunnel_sessions")["tunnel_sessions"])
-        assert judge(sandbox)["HTTPSEdge/shop"] is State.DEGRADED
+        killed = project("status")
+        assert (killed.code, "start an agent that opens a tunnel with the labels app=shop" in killed.out) == (7, True)
         agent.restart()
-        assert set(judge(sandbox).values()) == {State.HEALTHY}
+        assert project("status").code == 0
