@@ -17,7 +17,7 @@ from reconciler.access.account import PARTS, Account, identify_authority
 from reconciler.access.conditions import Certificate, Claim, Login, Token
 from reconciler.access.destinations import read_destination
 from reconciler.access.entering import NOT_DECLARED, EntryPoint
-from reconciler.access.networks import EVERYWHERE, Networks
+from reconciler.access.networks import EVERYWHERE, MAPPED, Networks
 from reconciler.access.outcomes import Outcomes, find_entry, find_outcomes
 from reconciler.access.people import check_provider
 from reconciler.access.places import Region, fold_case
@@ -138,7 +138,7 @@ class _Entry(Struct, frozen=True):
         for caller in sorted(self._list_callers(), key=_count_properties):  # stable
             outcomes[caller] = found = self._ask(caller)
             weaker = [outcomes[other].passing for other in let_in if _is_weaker(other, caller)]
-            if found.passing - _join(weaker):
+            if found.passing - MAPPED - _join(weaker):
                 let_in.append(caller)
         is_part = self.region.door.binding == "account"
         if is_part and not any(found.refused for found in outcomes.values()):
@@ -176,7 +176,10 @@ class _Entry(Struct, frozen=True):
             yield Expectation((found.unknown.first(),), caller, Expected.UNKNOWN)
 
     def _ask(self, caller: Caller) -> Outcomes:
-        return find_outcomes(self.account, self.region, to_visitor(caller), EVERYWHERE)
+        """The outcomes of requests from everywhere, without those that only IPv4-mapped addresses have."""
+        found = find_outcomes(self.account, self.region, to_visitor(caller), EVERYWHERE)
+        passing, refused, unknown = map(_drop_mapped, (found.passing, found.refused, found.unknown))
+        return Outcomes(found.entry, passing, refused, unknown, found.depends_on)
 
     def _list_callers(self) -> Iterator[Caller]:
         """Callers with each combination of what the gates ask for."""
@@ -189,6 +192,11 @@ class _Entry(Struct, frozen=True):
             ["", *names[:_MOST_CHOICES]], [("", "", ""), *people[:_MOST_CHOICES]], [False, True][: 1 + has_token]
         ):
             yield Caller("GET", name, provider, attribute, value, token)
+
+
+def _drop_mapped(networks: Networks) -> Networks:
+    """Nothing if all addresses are IPv4-mapped ones: no client has one, and a test of them alone is undecided."""
+    return networks if networks - MAPPED else Networks()
 
 
 def _is_signature(condition: object) -> bool:
