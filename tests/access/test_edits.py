@@ -261,6 +261,15 @@ def test_a_header_written_before_forwarding_may_satisfy_a_gate_of_the_target() -
     ]
 
 
+def test_an_exact_route_serves_its_path_only() -> None:
+    before = make_shop()
+    match_exactly(before)
+    after = deepcopy(before)
+    after["HTTPSEdgeRoute"][1]["ip_restriction"] = None
+    (opened,) = compare_accounts(before, after)
+    assert (str(opened.verdict), str(opened.region)) == ("widens", "https://shop.example.com/admin")
+
+
 def test_a_tunnel_group_without_labels_reaches_what_is_not_documented() -> None:
     before, after = make_shop(), make_shop()
     after["TunnelGroupBackend"][0]["labels"] = {}
