@@ -194,7 +194,7 @@ def draw_connect_rules(r: Random, exact: bool, scheme: str, place: str = "endpoi
     choices: list[Callable[[], o.Object]] = []
     choices += [] if exact and place == "internal" else [lambda: draw_restrict_ips(r, exact)]
     choices += [lambda: draw_terminate_tls(r, exact)] if scheme in ("https", "tls") else []
-    choices += [lambda: draw_forward(r, exact, scheme)] if scheme == "tcp" else []
+    choices += [lambda: draw_forward(r, exact, scheme)] if scheme == "tcp" and not (exact and place == "edge") else []
     choices += [lambda: o.action("deny")]
     return [o.rule(r.choice(choices)(), when=draw_when(r, exact)) for _ in range(r.choice((0, 0, 1, 2)))]
 
@@ -297,7 +297,8 @@ def draw_tls_edge(r: Random, exact: bool) -> Spec:
 
 
 def draw_tcp_edge(r: Random, exact: bool) -> Spec:
-    policy = o.policy_module(o.on_connect(*trim(draw_connect_rules(r, exact, "tcp")))) if flip(r, 0.3) else None
+    rules = draw_connect_rules(r, exact, "tcp", "edge")
+    policy = o.policy_module(o.on_connect(*trim(rules))) if flip(r, 0.3) else None
     location = {"hostports": some(r, ADDRESSES, 1), "backend": draw_backend(r, exact)}
     return location | {"ip_restriction": draw_ip_module(r, exact), "traffic_policy": policy}
 

@@ -454,6 +454,12 @@ INTERNAL = [
         "address-behind-forward",
     ),
     case(
+        "forwarding to another scheme leaves nothing open if the target is offline",
+        forwards(scheme="http"),
+        get("http://app.example.com"),
+        "refuse 3200",
+    ),
+    case(
         "the address that a target tests leaves nothing open if the target refuses everyone",
         forwards(o.cloud("https://api.internal", o.on_request(RESTRICTS, DENY))),
         APP,

@@ -55,6 +55,7 @@ ADMITTING: Final = frozenset(
     {
         *("both-email-lists", "teams-and-organizations", "unverified-strategy", "halt-of-http-request"),
         *("restrict-ips-in-response", "empty-selector", "internal-and-account"),
+        *("forward-across-schemes", "forward-chain"),
     }
 )
 """Rows whose choice lets a request through that other readings refuse: they do not matter if it is refused later."""

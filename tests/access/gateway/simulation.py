@@ -186,10 +186,11 @@ class Simulation(PolicyRun):
         gate: Gate = self.authenticate_tls(server, state) if ends_tls else state
         if isinstance(gate, State):
             gate = self.restrict_module(edge, gate)
-        if isinstance(gate, Answer):
-            return [replace(gate, status=None)]
         module = find_module(edge, "traffic_policy") if ends_tls else None
         program = compile_policy(module["value"] if module else None, (CONNECT,))
+        if isinstance(gate, Answer):
+            rows = {"module-order"} if self.may_answer_first(program, edge, state) else set[str]()
+            return [replace(gate, status=None, open_rows=gate.open_rows | rows)]
         return self.run_policy(program, server.id, gate, lambda state: self.serve_backend_module(edge, state))
 
     # --- routes -------------------------------------------------------------------------------------------------------
