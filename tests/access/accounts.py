@@ -149,9 +149,9 @@ def draw_request_action(r: Random, exact: bool, scheme: str, place: str) -> o.Ob
         lambda: draw_jwt(r),
         lambda: o.action("oauth", provider=r.choice(("google", "github"))),
         lambda: o.action("openid-connect", issuer_url=ISSUER, client_id="app", client_secret="s"),
-        lambda: o.action("add-headers", headers={"x-team": "a"}),
     ]
-    if not exact:  # a webhook may be signed by what its URL contains
+    if not exact:  # a webhook may be signed by what its URL or its headers contain
+        choices.append(lambda: o.action("add-headers", headers={"x-team": "a"}))
         choices.append(lambda: o.action("url-rewrite", **{"from": "/a", "to": "/b"}))
     if not (exact and place == "internal"):
         choices += [lambda: draw_restrict_ips(r, exact)] * 3
