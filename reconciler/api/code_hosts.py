@@ -188,9 +188,12 @@ class Review(CodeHost):
 class IssueTracker(CodeHost):
     """The issues of one repository."""
 
-    def upsert_issue(self, title: str, body: str, marker: str) -> IssueResult:
-        """Sets title and text of the token owner's open issue that begins with the marker; opens one if none is."""
-        earlier = self._find_issue(marker)
+    def find_issue(self, marker: str) -> Issue | None:
+        """The token owner's open issue whose text begins with the marker."""
+        return next((issue for issue in self._list_open() if issue.body.startswith(marker)), None)
+
+    def upsert_issue(self, title: str, body: str, earlier: Issue | None) -> IssueResult:
+        """Sets title and text of an issue that `find_issue` returned; opens one if there is none."""
         if earlier is None:
             self._open(title, body)
             return IssueResult.OPENED
@@ -199,16 +202,12 @@ class IssueTracker(CodeHost):
         self._edit(earlier.number, title, body, is_closed=False)
         return IssueResult.UPDATED
 
-    def close_issue(self, body: str, marker: str) -> IssueResult:
-        """Closes the token owner's open issue that begins with the marker, with a last text; its title stays."""
-        earlier = self._find_issue(marker)
+    def close_issue(self, body: str, earlier: Issue | None) -> IssueResult:
+        """Closes an issue that `find_issue` returned, with a last text; its title stays."""
         if earlier is None:
             return IssueResult.NONE
         self._edit(earlier.number, earlier.title, body, is_closed=True)
         return IssueResult.CLOSED
-
-    def _find_issue(self, marker: str) -> Issue | None:
-        return next((issue for issue in self._list_open() if issue.body.startswith(marker)), None)
 
     @abstractmethod
     def _list_open(self) -> Iterator[Issue]:

@@ -7,7 +7,7 @@ STALE = 3  # objects of the plan changed on the platform after it was created, o
 BLOCKED = 4  # blocked by a guard or a policy
 PARTLY = 5  # some calls or imports succeeded, others did not
 AUTH = 6  # the API key is invalid, or lacks a permission
-DEGRADED = 7  # something is degraded: what was applied, or a DNS record
+DEGRADED = 7  # something is degraded: an object, what was applied, or a DNS record
 USAGE = 64  # EX_USAGE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -21,7 +21,8 @@ MEANINGS = {
     PARTLY: "partly applied or imported",
     AUTH: "the API key is invalid, or lacks a permission",
     DEGRADED: (
-        "something is degraded: what was applied (`apply --wait`), an object (`status`), or DNS (`dns --verify`)"
+        "something is degraded: what was applied (`apply --wait`), an object (`status`, `drift --health`), or DNS "
+        "(`dns --verify`)"
     ),
     USAGE: "invalid command line",
     INTERRUPTED: "interrupted",

@@ -11,6 +11,7 @@ from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.access_test import AccessResult, AccessStatus
 from reconciler.model.address import Address
 from reconciler.model.change import Change
+from reconciler.model.health import HealthRow, State
 from reconciler.model.known_drift import IgnoredDifference
 from reconciler.model.manifest import Delivery
 from reconciler.model.problem import Problem, Severity
@@ -193,6 +194,7 @@ class Plan(Struct, frozen=True):
     declared: int = 0  # resources in the manifests
     judged: Mapping[str, str] = field(default_factory=dict)  # the policies that were evaluated, and a digest of each
     access_tests: tuple[AccessResult, ...] = ()
+    health: tuple[HealthRow, ...] | None = None  # of the stack's objects, in drift; None: it was not judged
     commit: str = ""
     created: float = 0.0  # time of creation, seconds since 1970; distinguishes plans with the same content
     snapshot_time: float = 0.0  # time of the snapshot file, seconds since 1970; 0: planned from the account
@@ -226,6 +228,11 @@ class Plan(Struct, frozen=True):
     def has_pending(self) -> bool:
         """Whether Git has changes that were not applied yet."""
         return any(change.is_pending for change in self.changes)
+
+    @property
+    def is_degraded(self) -> bool:
+        """Whether an object is known not to work."""
+        return any(row.health.state is State.DEGRADED for row in self.health or ())
 
     @property
     def errors(self) -> tuple[Problem, ...]:

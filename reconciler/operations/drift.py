@@ -12,15 +12,17 @@ from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.history import DriftCheck, DriftedResource, Opening
+from reconciler.model.health import HealthRow, State
+from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening
 from reconciler.model.known_drift import KnownDrift
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Severity
 from reconciler.model.snapshot import Snapshot
 from reconciler.operations import access_checks
+from reconciler.operations.drift_state import IN_SYNC, DriftState, find_state, follow_states
 from reconciler.operations.errors import InvalidProject
-from reconciler.operations.opening.stores import open_project_store, store_location
+from reconciler.operations.opening.stores import open_existing_store, open_project_store, store_location
 from reconciler.operations.reporting import Note, OnEvent, ignore_event
 from reconciler.operations.results import DriftResult
 from reconciler.operations.selection import check_selection
@@ -33,11 +35,20 @@ if TYPE_CHECKING:
     from reconciler.operations.open_project import OpenProject
 
 
-async def find_drift(project: OpenProject, ignore: Sequence[str], on_event: OnEvent) -> DriftResult:
+_NIGHTS = 30  # drift checks that tell whether an object was degraded before its health became unknown
+
+
+async def find_drift(
+    project: OpenProject, ignore: Sequence[str], on_event: OnEvent, *, health: bool = False
+) -> DriftResult:
     """See `Workspace.drift`. Without access tests."""
     snapshot = await project.take_snapshot(on_event=on_event)
     check_selection(project.options, project.manifest, snapshot, on_event)
     plan = project.find_drift_of(snapshot, lambda plan: without_known_drift(project, plan, ignore))
+    if health:
+        from reconciler.operations.health import find_health
+
+        plan = replace(plan, health=await find_health(project, snapshot, on_event))
     return DriftResult(plan, snapshot)
 
 
@@ -110,19 +121,34 @@ def keeps_history(project: OpenProject) -> bool:
     return store_location(project.config) != MEMORY
 
 
-async def record_drift(project: OpenProject, found: DriftResult, on_event: OnEvent = ignore_event) -> None:
-    """Stores the result of a drift check: addresses, field paths and who got through where; no values of fields.
+async def read_state(project: OpenProject) -> DriftState | None:
+    """The state after the last drift check that judged health; None if the store has none."""
+    async with open_existing_store(project.config) as store:
+        if store is None:
+            return None
+        checks = await store.drift_history.list_judged(project.manifest.stack, _NIGHTS)
+    return follow_states(checks)
 
-    Creates the store if there is none.
 
-    Records nothing if the account was not read completely: what could not be read would count as in sync.
+def is_news(project: OpenProject, found: DriftResult, earlier: DriftState | None) -> bool:
+    """Whether to notify: if there is drift; with health, if drift or health changed since the check of `earlier`.
+
+    earlier  None: it is not known, and what is good now is no news
     """
+    plan = found.plan
+    if plan.health is None or plan.failed_tests:  # of which no check keeps a record
+        return plan.has_drift
+    state = find_state(build_check(project, found), earlier or IN_SYNC)
+    if state.is_good and (earlier is None or describe_unread(plan)):
+        return False
+    return state != earlier
+
+
+def build_check(project: OpenProject, found: DriftResult) -> DriftCheck:
+    """A drift check as it is stored: addresses, field paths, health, and who got through where; no values of fields."""
     from reconciler.rendering.plan import outline, phrases
 
     plan = found.plan
-    if why := describe_unread(plan):
-        on_event(Note(f"note: drift check not recorded, because {why}"))
-        return
     rows = outline.build_outline(plan)
     drifted = tuple(
         DriftedResource(
@@ -134,16 +160,27 @@ async def record_drift(project: OpenProject, found: DriftResult, on_event: OnEve
         )
         for change, row in zip((*plan.additions, *plan.changes), (*rows.additions, *rows.changes), strict=True)
     )
-    check = DriftCheck(
+    return DriftCheck(
         project.options.now,
         len(project.manifest.declarations),
         plan.commit,
         drifted,
         all(listing.complete or not listing.is_offered for listing in found.snapshot.listings.values()),
         tuple(_list_openings(plan)),
+        None if plan.health is None else CheckedHealth(len(plan.health), tuple(_list_worth_keeping(plan.health))),
     )
+
+
+async def record_drift(project: OpenProject, found: DriftResult, on_event: OnEvent = ignore_event) -> None:
+    """Stores the result of a drift check, see `build_check`. Creates the store if there is none.
+
+    Records nothing if the account was not read completely: what could not be read would count as in sync.
+    """
+    if why := describe_unread(found.plan):
+        on_event(Note(f"note: drift check not recorded, because {why}"))
+        return
     async with open_project_store(project.config) as store:
-        await store.drift_history.record(project.manifest.stack, check)
+        await store.drift_history.record(project.manifest.stack, build_check(project, found))
 
 
 def _list_openings(plan: Plan) -> Iterator[Opening]:
@@ -151,3 +188,8 @@ def _list_openings(plan: Plan) -> Iterator[Opening]:
     for entry in plan.access:
         if entry.verdict.opens and not entry.is_concealed:
             yield Opening(entry.entry_point, entry.verdict, entry.before, entry.after, entry.is_certain)
+
+
+def _list_worth_keeping(rows: Sequence[HealthRow]) -> Iterator[HealthRow]:
+    """What a report shows: objects that are not healthy, or for which something comes due."""
+    return (row for row in rows if row.health.state is not State.HEALTHY or row.health.due is not None)

@@ -159,6 +159,11 @@ class DriftResult(Struct, frozen=True):
         return self.plan.has_drift
 
     @property
+    def health(self) -> tuple[HealthRow, ...] | None:
+        """The health of the stack's objects; None: it was not judged."""
+        return self.plan.health
+
+    @property
     def has_pending(self) -> bool:
         return self.plan.has_pending
 

@@ -165,14 +165,17 @@ class Workspace(OpenProject):
         """Deletes every selected object of the stack, and nothing else. Parameters as in `apply`."""
         return await self.to_destroy().apply(approve=approve, on_event=on_event, stop=stop, command="destroy")
 
-    async def drift(self, *, ignore: Sequence[str] = (), on_event: OnEvent = ignore_event) -> DriftResult:
+    async def drift(
+        self, *, ignore: Sequence[str] = (), health: bool = False, on_event: OnEvent = ignore_event
+    ) -> DriftResult:
         """Finds what changed on the platform since the last apply, among the selected resources. Changes nothing.
 
         ignore  globs `Kind/name.field` of known drift, in addition to those of the project file
+        health  also judge whether the objects work, by the same reading of the account
         """
         from reconciler.operations.drift import find_drift, with_access_tests
 
-        return with_access_tests(self, await find_drift(self, ignore, on_event), ignore)
+        return with_access_tests(self, await find_drift(self, ignore, on_event, health=health), ignore)
 
     async def status(
         self, *, verify: bool = False, name_server: str | None = None, on_event: OnEvent = ignore_event

@@ -14,7 +14,7 @@ from msgspec import Struct
 from reconciler.model.change import Action, Reason
 from reconciler.model.plan import Plan
 from reconciler.model.value import Json
-from reconciler.rendering.plan import access_drift, phrases
+from reconciler.rendering.plan import access_drift, health_section, phrases
 from reconciler.rendering.plan.outline import ChangeRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.text_tools import count
@@ -53,8 +53,9 @@ def build_notice(plan: Plan, run: str = "") -> Notice:
     """The notification about the drift of a plan. `run`: the address of the pipeline's run, which has the report."""
     rows = build_outline(plan)
     totals = phrases.drift_totals(rows, None).removeprefix("Drift: ").removesuffix(".")
-    opened = access_drift.headline(rows)
-    subject = f"Drift in {rows.stack}: {f'{opened}; ' if opened else ''}{totals}"
+    opened, ill = access_drift.headline(rows), health_section.headline(rows.health or ())
+    topic = "Health" if ill and not plan.has_drift else "Drift and health" if rows.health is not None else "Drift"
+    subject = f"{topic} in {rows.stack}: {'; '.join(filter(None, (opened, ill, totals)))}"
     return Notice(subject, tuple(_lines(rows, run)), _document(rows, run))
 
 
@@ -70,9 +71,22 @@ def _lines(rows: Outline, run: str) -> Iterator[str]:
         yield _cut(f"- {row.address}: {_describe(row)}{where}")
     if len(drift) > _LISTED:
         yield f"- and {count(len(drift) - _LISTED, 'more resource')}"
+    yield from _list_health(rows)
     yield _cut(f"Account: {rows.account}" if rows.account else "")
     if run:
         yield f"Run: {run}"
+
+
+def _list_health(rows: Outline) -> Iterator[str]:
+    """The health of the stack, apart from its drift."""
+    if rows.health is None:
+        return
+    yield health_section.describe_health(rows.health)
+    ill = health_section.list_unhealthy(rows.health)
+    for row in ill[:_LISTED]:
+        yield _cut(f"- {health_section.describe_row(row)}")
+    if len(ill) > _LISTED:
+        yield f"- and {count(len(ill) - _LISTED, 'more object')}"
 
 
 def _drift(rows: Outline) -> list[ChangeRow]:
@@ -124,6 +138,19 @@ def _document(rows: Outline, run: str) -> Json:
             for entry in rows.access
         ],
         "failed_tests": list(rows.failed_tests),
+        "health": None
+        if rows.health is None
+        else [
+            {
+                "address": row.address,
+                "id": row.id,
+                "state": str(row.health.state),
+                "reason": row.health.reason,
+                "advice": row.health.advice,
+                "actor": str(row.health.actor),
+            }
+            for row in health_section.list_unhealthy(rows.health)
+        ],
         "changes": [
             {
                 "address": row.address,

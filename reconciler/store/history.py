@@ -61,15 +61,12 @@ class History:
         selected = (check.c.stack == self._scope.key(stack)) & (check.c.at >= since)
         return await self._read_checks(selected)
 
-    async def find_last_judged(self, stack: str) -> DriftCheck | None:
-        """The last drift check of a stack that judged health."""
+    async def list_judged(self, stack: str, limit: int) -> tuple[DriftCheck, ...]:
+        """The last `limit` drift checks of a stack that judged health, oldest first."""
         check = schema.drift_checks
         of_stack = (check.c.stack == self._scope.key(stack)) & check.c.judged.is_not(None)
-        last = await self._rows(
-            select(check.c.id).where(of_stack).order_by(check.c.at.desc(), check.c.id.desc()).limit(1)
-        )
-        found = await self._read_checks(check.c.id == last[0].id) if last else ()
-        return found[0] if found else None
+        latest = select(check.c.id).where(of_stack).order_by(check.c.at.desc(), check.c.id.desc()).limit(limit)
+        return await self._read_checks(check.c.id.in_([row.id for row in await self._rows(latest)]))
 
     async def _read_checks(self, selected: ColumnElement[bool]) -> tuple[DriftCheck, ...]:
         check, drift, opening, health = schema.drift_checks, schema.drifted_resources, schema.openings, schema.health

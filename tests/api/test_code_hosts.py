@@ -106,20 +106,20 @@ def test_a_comment_deleted_during_its_update_is_added_again(host: CodeHost, revi
 @each_tracker
 def test_an_issue_is_opened_updated_and_closed(host: CodeHost, tracker: Opening) -> None:
     issues = tracker(host)
-    assert issues.close_issue(MARK, MARK) is IssueResult.NONE
+    assert issues.close_issue(MARK, issues.find_issue(MARK)) is IssueResult.NONE
     assert host.issues == []
-    assert issues.upsert_issue("t", f"{MARK} one", MARK) is IssueResult.OPENED
-    assert issues.upsert_issue("t", f"{MARK} one", MARK) is IssueResult.CURRENT
-    assert issues.upsert_issue("other", f"{MARK} one", MARK) is IssueResult.UPDATED
-    assert issues.upsert_issue("other", f"{MARK} two", MARK) is IssueResult.UPDATED
+    assert issues.upsert_issue("t", f"{MARK} one", issues.find_issue(MARK)) is IssueResult.OPENED
+    assert issues.upsert_issue("t", f"{MARK} one", issues.find_issue(MARK)) is IssueResult.CURRENT
+    assert issues.upsert_issue("other", f"{MARK} one", issues.find_issue(MARK)) is IssueResult.UPDATED
+    assert issues.upsert_issue("other", f"{MARK} two", issues.find_issue(MARK)) is IssueResult.UPDATED
     assert [(issue["title"], issue["body"], issue["state"]) for issue in host.issues] == [
         ("other", f"{MARK} two", "open")
     ]
-    assert issues.close_issue(f"{MARK} three", MARK) is IssueResult.CLOSED
+    assert issues.close_issue(f"{MARK} three", issues.find_issue(MARK)) is IssueResult.CLOSED
     assert [(issue["title"], issue["body"], issue["state"]) for issue in host.issues] == [
         ("other", f"{MARK} three", "closed")
     ]
-    assert issues.upsert_issue("t", f"{MARK} one", MARK) is IssueResult.OPENED
+    assert issues.upsert_issue("t", f"{MARK} one", issues.find_issue(MARK)) is IssueResult.OPENED
     assert len(host.issues) == 2
 
 
@@ -137,8 +137,8 @@ def test_issues_of_other_users_and_without_the_marker_are_unchanged(host: CodeHo
     if tracker is github_issues:
         host.issues.append(issue(US, f"{MARK} a pull request", pull_request={}))
     before = [dict(issue) for issue in host.issues]
-    assert tracker(host).close_issue(MARK, MARK) is IssueResult.NONE
-    assert tracker(host).upsert_issue("t", f"{MARK} new", MARK) is IssueResult.OPENED
+    assert tracker(host).close_issue(MARK, tracker(host).find_issue(MARK)) is IssueResult.NONE
+    assert tracker(host).upsert_issue("t", f"{MARK} new", tracker(host).find_issue(MARK)) is IssueResult.OPENED
     assert host.issues[:-1] == before
 
 
@@ -146,7 +146,7 @@ def test_issues_of_other_users_and_without_the_marker_are_unchanged(host: CodeHo
 def test_a_missing_title_of_an_issue_equals_an_empty_one(host: CodeHost, tracker: Opening) -> None:
     fields = {"number": 1, "iid": 1, "title": None, "body": f"{MARK} x", "description": f"{MARK} x", "state": "open"}
     host.issues.append({**fields, "user": US, "author": US})
-    assert tracker(host).upsert_issue("", f"{MARK} x", MARK) is IssueResult.CURRENT
+    assert tracker(host).upsert_issue("", f"{MARK} x", tracker(host).find_issue(MARK)) is IssueResult.CURRENT
 
 
 def test_a_workflow_token_updates_comments_of_bots(host: CodeHost) -> None:
@@ -253,10 +253,10 @@ def test_a_failure_of_a_code_host_has_its_remedy(
 
 
 def test_an_issue_deleted_before_its_update_is_reported_as_missing(host: CodeHost) -> None:
-    github_issues(host).upsert_issue("t", MARK, MARK)
+    github_issues(host).upsert_issue("t", MARK, github_issues(host).find_issue(MARK))
     host.instead["PATCH /issues/1"] = (404, {}, {"message": "Not Found"})
     with pytest.raises(Gone, match="returned 404 for PATCH /repos/octo/infra/issues/1: Not Found") as gone:
-        github_issues(host).upsert_issue("t", f"{MARK} x", MARK)
+        github_issues(host).upsert_issue("t", f"{MARK} x", github_issues(host).find_issue(MARK))
     assert gone.value.status == 404
 
 

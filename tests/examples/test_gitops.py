@@ -375,6 +375,15 @@ def test_gitlab_the_scheduled_run_fails_on_drift(clone: Clone) -> None:
     assert "IPPolicy/office" in (runner.clone / "drift-production.html").read_text()
 
 
+@pytest.mark.parametrize(
+    "file", ["github/.github/workflows/drift.yml", "gitlab/.gitlab-ci.yml", "cron/drift.sh", "kubernetes/cronjob.yaml"]
+)
+def test_every_nightly_job_judges_health(file: str) -> None:
+    checks = re.findall(r"reconciler drift .*", (GITOPS / file).read_text(encoding="utf-8"))
+    assert len(checks) == 1
+    assert " --health " in checks[0]
+
+
 # --- cron, systemd, Kubernetes ----------------------------------------------------------------------------------------
 
 

@@ -7,16 +7,19 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
-from reconciler.api.code_hosts import IssueResult, IssueTracker
+from reconciler.api.code_hosts import Issue, IssueResult, IssueTracker
 from reconciler.engine.ports import Failure, Transient
 from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
+from reconciler.model.health import Health, HealthRow, State
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
-from reconciler.operations.drift_issue import update_issue
+from reconciler.operations.drift_issue import find_issue, update_issue
+from reconciler.operations.drift_state import DriftState, digest_object, read_line, write_line
 from reconciler.operations.reporting import Note, OperationEvent
 
+STATE = DriftState("0123456789abcdef")
 CHANGES = (Change(Address("IPPolicy", "office"), Action.UPDATE, Reason.FIELDS, id="ipp_1"),)
 ERRORS = (Problem("the list of TLSEdge could not be read", "", code="unreadable"),)
 
@@ -24,18 +27,24 @@ ERRORS = (Problem("the list of TLSEdge could not be read", "", code="unreadable"
 class Tracker:
     """Records each request, and answers with a result or a failure."""
 
-    def __init__(self, result: IssueResult | Failure) -> None:
+    def __init__(self, result: IssueResult | Failure, written: DriftState | None = None) -> None:
         self.result = result
+        self.issue = Issue(1, "t", f"<!-- -->\n{write_line(written)}\n") if written is not None else None
         self.calls: list[tuple[str, str]] = []
 
-    def upsert_issue(self, title: str, body: str, marker: str) -> IssueResult:
-        return self._record("upsert", title, body, marker)
+    def find_issue(self, marker: str) -> Issue | None:
+        assert marker.startswith("<!-- reconciler stack=")
+        return self.issue
 
-    def close_issue(self, body: str, marker: str) -> IssueResult:
-        return self._record("close", "", body, marker)
+    def upsert_issue(self, title: str, body: str, earlier: Issue | None) -> IssueResult:
+        return self._record("upsert", title, body, earlier)
 
-    def _record(self, name: str, title: str, body: str, marker: str) -> IssueResult:
-        assert body.startswith(marker)
+    def close_issue(self, body: str, earlier: Issue | None) -> IssueResult:
+        return self._record("close", "", body, earlier)
+
+    def _record(self, name: str, title: str, body: str, earlier: Issue | None) -> IssueResult:
+        assert body.startswith("<!-- reconciler stack=")
+        assert (read_line(body), earlier) == (STATE, self.issue)
         self.calls.append((name, title))
         if isinstance(self.result, Failure):
             raise self.result
@@ -44,7 +53,10 @@ class Tracker:
 
 def update(tracker: Tracker, plan: Plan) -> list[OperationEvent]:
     events: list[OperationEvent] = []
-    update_issue(cast(IssueTracker, tracker), plan, events.append)
+    issues = cast(IssueTracker, tracker)
+    issue = find_issue(issues, plan, events.append)
+    assert not isinstance(issue, Failure)
+    update_issue(issues, issue, plan, STATE, events.append)
     return events
 
 
@@ -147,3 +159,58 @@ def test_a_title_has_no_control_characters() -> None:
     ((_, title),) = tracker.calls
     assert title.startswith("Drift in a")
     assert "\x1b" not in title
+
+
+SHOP, EDGE = (
+    HealthRow("ReservedDomain/shop", "rd_1", Health(State.HEALTHY)),
+    HealthRow("TLSEdge/shop", "", Health(State.HEALTHY)),
+)
+
+
+def rows(*states: State) -> tuple[HealthRow, ...]:
+    return tuple(replace(row, health=Health(state)) for row, state in zip((SHOP, EDGE), states, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("plan", "title"),
+    [
+        (Plan("prod", health=rows(State.DEGRADED)), "Health in prod: ReservedDomain/shop is degraded"),
+        (
+            Plan("prod", changes=CHANGES, health=rows(State.DEGRADED, State.DEGRADED)),
+            "Drift and health in prod: ReservedDomain/shop is degraded, and 1 more object",
+        ),
+        (
+            Plan("prod", changes=CHANGES, access=(OPENED,), health=rows(State.DEGRADED)),
+            "Drift and health in prod: https://ledger.example.com is open to everyone (manifests: 203.0.113.0/24); "
+            "ReservedDomain/shop is degraded",
+        ),
+        (Plan("prod", changes=CHANGES, health=rows(State.UNKNOWN, State.PROGRESSING)), "Drift in prod"),
+    ],
+)
+def test_the_title_names_drift_and_health_apart(plan: Plan, title: str) -> None:
+    tracker = Tracker(IssueResult.OPENED)
+    assert update(tracker, plan) == [Note("Issue opened.", is_detail=True)]
+    assert tracker.calls == [("upsert", title)]
+
+
+@pytest.mark.parametrize(
+    ("states", "was_degraded", "why"),
+    [
+        ((State.HEALTHY, State.UNKNOWN), (), "the health of TLSEdge/shop is unknown"),
+        ((State.PROGRESSING,), (SHOP,), "ReservedDomain/shop was degraded and is not healthy yet"),
+        (None, (SHOP,), "it names degraded objects, and health was not judged: pass --health"),
+    ],
+)
+def test_an_issue_is_not_closed_while_it_is_not_known_that_everything_works(
+    states: tuple[State, ...] | None, was_degraded: tuple[HealthRow, ...], why: str
+) -> None:
+    tracker = Tracker(IssueResult.CLOSED, DriftState("", tuple(map(digest_object, was_degraded))))
+    plan = Plan("prod", health=None if states is None else rows(*states))
+    assert update(tracker, plan) == [Note(f"note: issue not changed, because {why}")]
+    assert tracker.calls == []
+
+
+@pytest.mark.parametrize("states", [(State.HEALTHY, State.HEALTHY), (State.HEALTHY, State.PROGRESSING), ()])
+def test_an_issue_is_closed_when_neither_drift_nor_a_degraded_object_is_left(states: tuple[State, ...]) -> None:
+    tracker = Tracker(IssueResult.CLOSED, DriftState("", (digest_object(SHOP),)))
+    assert update(tracker, Plan("prod", health=rows(*states))) == [Note("Issue closed.", is_detail=True)]

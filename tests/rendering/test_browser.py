@@ -18,7 +18,8 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.event import Outcome
 from reconciler.model.fleet import TaskState
-from reconciler.model.history import DriftCheck, DriftedResource, Opening, Past, Run
+from reconciler.model.health import Actor, Health, HealthRow, State
+from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening, Past, Run
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Ref
 from reconciler.rendering.fleet.rollup import RollUp
@@ -87,6 +88,22 @@ LONG_OPENINGS = (
         is_certain=False,
     ),
 )
+DUE = (HealthRow("TLSCertificate/shop", "cert_1", Health(State.HEALTHY, "it expires", due=50 * DAY)),)
+ILL = (
+    *DUE,
+    HealthRow(
+        "ReservedDomain/administration-of-the-shop",
+        "rd_1",
+        Health(
+            State.DEGRADED,
+            "the certificate waits for DNS",
+            "set administration.internal.shop.example.com CNAME 83a500d928a615c06.41d.cname.example.com",
+            Actor.ZONE_OWNER,
+            due=31 * DAY,
+        ),
+    ),
+    HealthRow("", "edgtls_2ZQbGvLdDUpPUpDlTeUWVVHqSZJ", Health(State.UNKNOWN, "its list could not be read")),
+)
 LOOKS = tuple(
     DriftCheck(
         day * DAY,
@@ -95,6 +112,7 @@ LOOKS = tuple(
         (DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description",)),)
         if day > 3 and day not in (9, 17)
         else (),
+        health=CheckedHealth(40, ILL if day % 9 > 2 else DUE),
         openings=LONG_OPENINGS if day in (4, 5, 20) else SHORT_OPENINGS if day > 25 else (),
     )
     for day in range(1, 30)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
+from reconciler.model.health import Actor, Health, HealthRow, State
 from reconciler.model.plan import Plan
 from reconciler.rendering.notice import build_notice
 from tests.harness.builders import build_account, declare, live, make_plan, record, snapshot
@@ -71,3 +72,27 @@ def test_a_notice_links_to_the_run_that_found_the_drift() -> None:
     assert notice.text.endswith("\nRun: https://ci.example.com/runs/7\n")
     assert json.loads(notice.json)["run"] == "https://ci.example.com/runs/7"
     assert "Run:" not in build_notice(make_plan(declare("IPPolicy/a", {}))).text
+
+
+def test_health_is_apart_from_drift_in_the_subject_the_text_and_the_document() -> None:
+    rows = (
+        HealthRow(
+            "ReservedDomain/shop", "rd_1", Health(State.DEGRADED, "the certificate waits for DNS", actor=Actor.YOU)
+        ),
+        HealthRow("TLSEdge/shop", "edgtls_1", Health(State.UNKNOWN, "its list could not be read")),
+        HealthRow("TLSEdge/other", "edgtls_2", Health(State.HEALTHY)),
+    )
+    notice = build_notice(Plan("prod", health=rows))
+    assert notice.subject.startswith("Health in prod: ReservedDomain/shop is degraded; ")
+    assert notice.lines[:3] == (
+        "Health: 1 degraded, 1 unknown, 1 healthy.",
+        "- degraded: ReservedDomain/shop: the certificate waits for DNS (you act)",
+        "- unknown: TLSEdge/shop: its list could not be read",
+    )
+    assert [(row["address"], row["state"]) for row in notice.document["health"]] == [
+        ("ReservedDomain/shop", "degraded"),
+        ("TLSEdge/shop", "unknown"),
+    ]
+    assert build_notice(Plan("prod")).document["health"] is None
+    many = tuple(HealthRow(f"TLSEdge/{number}", "", Health(State.DEGRADED)) for number in range(30))
+    assert "- and 10 more objects" in build_notice(Plan("prod", health=many)).lines

@@ -14,7 +14,8 @@ from reconciler.model.access_change import Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
-from reconciler.model.history import DriftCheck, DriftedResource, Opening, Past, Run
+from reconciler.model.health import Health, HealthRow, State
+from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening, Past, Run
 from reconciler.rendering.html import chart, report_page
 from reconciler.rendering.html.report_page import list_drift_periods
 from tests.harness.tiers import examples
@@ -246,10 +247,37 @@ def test_each_way_in_that_drift_opened_is_shown_with_how_long_it_stood() -> None
     assert "h-openings" not in page((DriftCheck(DAY, 10),))
 
 
+def health_check(day: int, *rows: HealthRow) -> DriftCheck:
+    return DriftCheck(day * DAY, 10, health=CheckedHealth(7, rows))
+
+
+def test_health_is_shown_over_time_with_the_dates_that_are_due_in_30_days() -> None:
+    waits = Health(State.DEGRADED, "the certificate waits for DNS", "set a CNAME", due=8 * DAY)
+    soon = HealthRow("TLSCertificate/shop", "cert_1", Health(State.HEALTHY, "it expires", due=39 * DAY))
+    later = HealthRow("TLSCertificate/late", "cert_2", Health(State.HEALTHY, due=41 * DAY))
+    shop = HealthRow("ReservedDomain/shop", "rd_1", waits)
+    ended = HealthRow("", "rd_2", Health(State.PROGRESSING, "it is obtained"))
+    written = page((health_check(2, shop, ended), health_check(5, shop, soon, later), DriftCheck(6 * DAY, 10)))
+    (health,) = re.findall('<section[^>]*"h-health".*?</section>', written, re.DOTALL)
+    assert read_rows(health) == [
+        "ReservedDomain/shop degraded 1970-01-03 00:00 UTC still not healthy 8 days the certificate waits for DNS. set "
+        "a CNAME",
+        "rd_2 progressing 1970-01-03 00:00 UTC 1970-01-06 00:00 UTC 3 days it is obtained",
+    ]
+    (due,) = re.findall('<section[^>]*"h-due".*?</section>', written, re.DOTALL)
+    assert read_rows(due) == [
+        "ReservedDomain/shop 1970-01-09 00:00 UTC 2 days ago degraded the certificate waits for DNS",
+        "TLSCertificate/shop 1970-02-09 00:00 UTC in 29 days healthy it expires",
+    ]
+    assert tiles(written)["Health"] == "1 degraded (7 objects, 1970-01-06 00:00 UTC)"
+    assert not re.search("h-health|h-due|Health", page((DriftCheck(DAY, 10),)).partition("<main")[2])
+
+
 @given(hostile.texts)
 @settings(max_examples=examples(20))
 def test_foreign_text_changes_no_structure(text: str) -> None:
     def render(content: str) -> Tags:
+        ill = Health(State.DEGRADED, content, content, due=DAY)
         checks = (
             DriftCheck(
                 DAY,
@@ -257,6 +285,7 @@ def test_foreign_text_changes_no_structure(text: str) -> None:
                 content,
                 (platform_change(A, content, f"x.{content}"),),
                 openings=(Opening(content, Verdict.WIDENS, content, content),),
+                health=CheckedHealth(1, (HealthRow(content, content, ill),)),
             ),
             DriftCheck(2 * DAY, 1, content),
         )

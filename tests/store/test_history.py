@@ -52,15 +52,16 @@ async def test_drift_checks_are_listed_oldest_first(tmp_path: Path) -> None:
         assert await store.drift_history.list_drift_checks("prod", since=200.1) == ()
 
 
-async def test_the_last_judged_health_is_that_of_the_last_check_that_judged_it(tmp_path: Path) -> None:
+async def test_the_last_checks_that_judged_health_are_listed_oldest_first(tmp_path: Path) -> None:
     async with open_store(str(tmp_path / "prod.db")) as store:
         history = store.drift_history
-        assert await history.find_last_judged("prod") is None
+        assert await history.list_judged("prod", 1) == ()
         healthy = DriftCheck(200.0, 13, health=CheckedHealth(3))
         for check in (healthy, DRIFT_CHECK, DriftCheck(300.0, 13)):
             await history.record("prod", check)
-        assert await history.find_last_judged("prod") == healthy
-        assert await history.find_last_judged("dev") is None
+        assert await history.list_judged("prod", 1) == (healthy,)
+        assert await history.list_judged("prod", 2) == (DRIFT_CHECK, healthy)
+        assert await history.list_judged("dev", 2) == ()
 
 
 async def test_drift_checks_within_one_second_are_listed_apart_resources_by_address(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ async def test_runs_and_drift_checks_are_listed(url: str) -> None:
             await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
         await store.drift_history.record("prod", check)
         assert await store.drift_history.list_drift_checks("prod") == (check,)
-        assert await store.drift_history.find_last_judged("prod") == check
+        assert await store.drift_history.list_judged("prod", 1) == (check,)
         (listed_run,) = await store.drift_history.list_runs("prod")
         assert (listed_run.command, listed_run.calls) == ("apply", {Outcome.DONE: 1})
 

@@ -126,7 +126,7 @@ async def read_all(store: Store, stack: str) -> dict[str, object]:
         "history": sorted((replace(call, run="") for call in await store.history(stack)), key=str),
         "drift_history": (
             sorted(await history.list_drift_checks(stack), key=str),
-            await history.find_last_judged(stack),
+            await history.list_judged(stack, 5),
             sorted((replace(run, started=0, ended=0) for run in await history.list_runs(stack)), key=str),
         ),
     }

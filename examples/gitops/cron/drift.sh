@@ -1,6 +1,6 @@
 #!/bin/sh
-# Updates a clone of the project and checks it for drift. Prints nothing without drift, so that cron sends no mail; exits
-# with the exit code of `reconciler drift`: 2 for drift.
+# Updates a clone of the project and checks it for drift and degraded objects. Prints nothing if there are none, so that
+# cron sends no mail; exits with the exit code of `reconciler drift`: 2 for drift, 7 for a degraded object without drift.
 #
 #   REPOSITORY          URL of the project's repository
 #   CLONE               directory of the clone; created on the first run
@@ -15,6 +15,6 @@ else
 fi
 
 code=0
-output=$(reconciler drift --project "$CLONE" --quiet --no-color) || code=$?
+output=$(reconciler drift --health --project "$CLONE" --quiet --no-color) || code=$?
 if [ "$code" -ne 0 ]; then printf '%s\n' "$output"; fi
 exit "$code"

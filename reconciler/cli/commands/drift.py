@@ -12,9 +12,14 @@ from reconciler.cli.terminal.group import Command
 from reconciler.rendering.text_tools import count
 
 if TYPE_CHECKING:
+    from reconciler.api.code_hosts import IssueTracker
     from reconciler.model.manifest import Manifest
     from reconciler.model.plan import Plan
     from reconciler.model.snapshot import Snapshot
+    from reconciler.operations.drift_state import DriftState
+    from reconciler.operations.open_project import OpenProject
+    from reconciler.operations.reporting import OnEvent
+    from reconciler.operations.results import DriftResult
 
 
 @click.command(
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
         reconciler drift --record --format markdown=drift.md
         reconciler drift --notify env:SLACK_WEBHOOK --notify mailto:ops@example.com
         reconciler drift --record --issue
+        reconciler drift --health
         reconciler drift --ignore 'TLSEdge/payments.description'
         reconciler drift --fail-on access
         reconciler drift --unmanaged
@@ -51,6 +57,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Keep one issue per stack on GitHub or GitLab: open it for drift, update it, and close it without drift.",
 )
+@click.option(
+    "--health", is_flag=True, help="Also judge whether the objects work; exit 7 if one is degraded and nothing drifted."
+)
 @click.option("--unmanaged", is_flag=True, help="Also list the objects that no stack manages.")
 @click.argument("named", nargs=-1, metavar="[KIND/NAME]...", shell_complete=addresses.complete)
 @options.drift_options
@@ -63,6 +72,7 @@ def command(
     record: bool,
     notify_targets: tuple[str, ...],
     issue: bool,
+    health: bool,
     unmanaged: bool,
     named: tuple[str, ...],
 ) -> int:
@@ -84,8 +94,7 @@ def command(
 
     from reconciler.cli.terminal import plan_output, workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
-    from reconciler.operations.drift import keeps_history, record_drift
-    from reconciler.operations.drift_issue import update_issue
+    from reconciler.operations.drift import is_news, keeps_history, read_state, record_drift
     from reconciler.rendering.plan.phrases import Flavour
     from reconciler.store.errors import MEMORY
 
@@ -95,7 +104,8 @@ def command(
         text = f"error: --record requires a persistent store; set `store` to a file, not {MEMORY}"
         raise exit_codes.Stop(exit_codes.USAGE, text)
     progress = ReadProgress(common.quiet)
-    drift = workspaces.run(opened.drift(ignore=ignored, on_event=progress))
+    drift = workspaces.run(opened.drift(ignore=ignored, health=health, on_event=progress))
+    earlier = workspaces.run(read_state(opened)) if health and notify_targets else None
     if record:
         workspaces.run(record_drift(opened, drift, progress))
     plan_output.show(drift.plan, opened, common, chosen, Flavour.DRIFT, snapshot=drift.snapshot)
@@ -103,10 +113,29 @@ def command(
         _show_unmanaged(drift.plan, drift.snapshot, opened.manifest)
     workspaces.print_tally(drift.plan)
     if issues is not None:
-        update_issue(issues, drift.plan, progress)
+        earlier = _update_issue(issues, opened, drift, earlier, progress)
     # Last, so that the drift is printed even if a notification fails.
-    notifying.notify(notify_targets, drift.plan, opened.options.now, quiet=common.quiet)
+    if is_news(opened, drift, earlier):
+        notifying.notify(notify_targets, drift.plan, opened.options.now, quiet=common.quiet)
     return workspaces.drift_exit_code(drift.plan, pending=pending, access_only=fail_on is not None)
+
+
+def _update_issue(
+    issues: IssueTracker, opened: OpenProject, drift: DriftResult, earlier: DriftState | None, on_event: OnEvent
+) -> DriftState | None:
+    """Updates the issue. Returns the state after the last check: `earlier`, or what the issue says of it."""
+    from reconciler.engine.ports import Failure
+    from reconciler.operations import drift_issue
+    from reconciler.operations.drift import build_check
+    from reconciler.operations.drift_state import IN_SYNC, find_state, read_line
+
+    issue = drift_issue.find_issue(issues, drift.plan, on_event)
+    if isinstance(issue, Failure):
+        return earlier
+    written = read_line(issue.body) if issue is not None else None
+    state = find_state(build_check(opened, drift), written or IN_SYNC)
+    drift_issue.update_issue(issues, issue, drift.plan, state, on_event)
+    return earlier or written
 
 
 def _show_unmanaged(plan: Plan, snapshot: Snapshot, manifest: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""The option `drift --notify`: parses its targets, and sends them a notification if there is drift."""
+"""The option `drift --notify`: parses its targets, and sends them a notification of drift and health."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ option = click.option(
     "notify_targets",
     metavar="TARGET",
     multiple=True,
-    help="Notify if there is drift: webhook URL, slack:URL, mailto:ADDRESS, or env:NAME for a variable that contains "
-    "one of them (repeatable).",
+    help="Notify if there is drift, or with --health if drift or health changed since the last check: webhook URL, "
+    "slack:URL, mailto:ADDRESS, or env:NAME for a variable that contains one of them (repeatable).",
 )
 
 
 def notify(targets: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> None:
-    """Sends the drift of a plan to each target; does nothing without drift. A failure is printed as a warning."""
+    """Sends the drift and health of a plan to each target. A failure is printed as a warning."""
     receivers = [_parse_target(target) for target in targets]
-    if not plan.has_drift or not receivers:
+    if not receivers:
         return
     from reconciler.api.notifications import Mail
     from reconciler.engine.ports import Failure

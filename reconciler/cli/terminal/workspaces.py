@@ -76,16 +76,21 @@ def exit_code(plan: Plan, *, changes: int = exit_codes.DONE) -> int:
 
 
 def drift_exit_code(plan: Plan, *, pending: bool = False, access_only: bool = False) -> int:
-    """CHANGES if there is drift, or, with `pending`, unapplied changes in Git. A plan with errors has their code.
+    """CHANGES if there is drift, or, with `pending`, unapplied changes in Git; otherwise DEGRADED if an object is.
+
+    A plan with errors has their code.
 
     access_only  only drift that opens an entry point, or may do so, or locks everyone out, and failed access tests
     """
     if plan.errors:
         return exit_code(plan)
     if access_only:
-        is_grave = bool(plan.failed_tests) or any(entry.verdict.risk for entry in plan.access)
-        return exit_codes.CHANGES if is_grave else exit_codes.DONE
-    return exit_codes.CHANGES if plan.has_drift or (pending and plan.has_pending) else exit_codes.DONE
+        differs = bool(plan.failed_tests) or any(entry.verdict.risk for entry in plan.access)
+    else:
+        differs = plan.has_drift or (pending and plan.has_pending)
+    if differs:
+        return exit_codes.CHANGES
+    return exit_codes.DEGRADED if plan.is_degraded else exit_codes.DONE
 
 
 def problems_exit_code(problems: Sequence[Problem]) -> int:

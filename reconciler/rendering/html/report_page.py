@@ -1,10 +1,12 @@
-"""A stack's history as one HTML file: its state now, time to repair, drift over time and by kind, and runs by outcome.
+"""A stack's history as one HTML file: its state now, time to repair, drift and health over time, and runs by
+outcome.
 
 Shows recorded drift checks and runs; `drift` reads the platform.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
@@ -14,16 +16,25 @@ from msgspec import Struct, field
 from reconciler.model.address import Address
 from reconciler.model.change import ChangedBy
 from reconciler.model.event import Outcome
+from reconciler.model.health import DAY, HealthRow, State
 from reconciler.model.history import DriftCheck, DriftedResource, Opening, Past, Run
+from reconciler.rendering.health_text import name_object
 from reconciler.rendering.html import environment
 from reconciler.rendering.html.chart import Bar, draw_chart
 from reconciler.rendering.run_context import Link, RunContext
-from reconciler.rendering.spans import Span, list_openings
+from reconciler.rendering.spans import Span, list_openings, list_unhealthy
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.text_tools import count, format_duration, format_time
 
 _MOST_BARS = 120  # of a chart
 _MOST_ROWS = 100
+_DUE_DAYS = 30
+_STATES = {
+    State.DEGRADED: "delete",
+    State.UNKNOWN: "other",
+    State.PROGRESSING: "update",
+    State.HEALTHY: "create",
+}  # with their CSS classes
 _NAMED = 6  # resources of a drift check
 _CAUSES = {
     ChangedBy.PLATFORM: "update",
@@ -143,6 +154,9 @@ def render_page(
         checks=[_check_row(number, check) for number, check in reversed(list(enumerate(checks)))][:_MOST_ROWS],
         checks_title=count(len(checks), "drift check") + more,
         openings=[_describe_opening(span, now) for span in list_openings(checks)[:_MOST_ROWS]],
+        health=[_describe_health(span, now) for span in list_unhealthy(checks)[:_MOST_ROWS]],
+        due=[_describe_due(row, now) for row in _list_due(checks, now)][:_MOST_ROWS],
+        due_days=_DUE_DAYS,
         kinds=_kinds(periods, now),
         current=[_period_row(period, now) for period in current],
         ended=[_period_row(period, now) for period in periods if period.is_over][:_MOST_ROWS],
@@ -206,6 +220,11 @@ def _tiles(
             yield Tile("Time to repair", value, detail)
         else:
             yield Tile("Time to repair", "–", "no drift was repaired")
+    judged = [check for check in checks if check.health is not None]
+    if judged and (health := judged[-1].health) is not None:
+        counts = Counter(row.health.state for row in health.rows)
+        ill = ", ".join(f"{counts[state]} {state}" for state in _STATES if counts[state] and state is not State.HEALTHY)
+        yield Tile("Health", ill or "healthy", f"{count(health.judged, 'object')}, {format_time(judged[-1].at)}")
     if runs:
         last = runs[-1]
         yield Tile("Last run", find_run_outcome(last).text, f"{sanitize(last.command)}, {format_time(last.started)}")
@@ -314,6 +333,39 @@ def _describe_opening(span: Span[Opening], now: float) -> dict[str, object]:
         "verdict": opening.verdict.text if opening.is_certain else f"unknown whether it {opening.verdict.text}",
         "before": sanitize(opening.before),
         "after": sanitize(opening.after),
+    }
+
+
+def _describe_health(span: Span[HealthRow], now: float) -> dict[str, object]:
+    row, is_ill = span.found, span.ended is None
+    return {
+        "object": sanitize(name_object(row)),
+        "state": str(row.health.state),
+        "hue": _STATES[row.health.state],
+        "since": format_time(span.since),
+        "until": format_time(span.ended) if span.ended is not None else "still not healthy",
+        "end_hue": "delete" if is_ill else "create",
+        "duration": format_duration(span.duration(now)),
+        "reason": sanitize(". ".join(filter(None, (row.health.reason, row.health.advice)))),
+    }
+
+
+def _list_due(checks: Sequence[DriftCheck], now: float) -> list[HealthRow]:
+    """What comes due soon, or did, by the last check that judged health; the earliest first."""
+    last = next((check.health for check in reversed(checks) if check.health is not None), None)
+    rows = [row for row in last.rows if (row.health.due or math.inf) <= now + _DUE_DAYS * DAY] if last else []
+    return sorted(rows, key=lambda row: (row.health.due or 0.0, row.address, row.id))
+
+
+def _describe_due(row: HealthRow, now: float) -> dict[str, object]:
+    left = (row.health.due or 0.0) - now
+    return {
+        "object": sanitize(name_object(row)),
+        "at": format_time(row.health.due or 0.0),
+        "in": f"in {format_duration(left)}" if left > 0 else f"{format_duration(-left)} ago",
+        "state": str(row.health.state),
+        "hue": _STATES[row.health.state],
+        "reason": sanitize(row.health.reason),
     }
 
 

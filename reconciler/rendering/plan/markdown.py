@@ -18,8 +18,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause
+from reconciler.model.health import HealthRow, State
 from reconciler.model.plan import Plan
-from reconciler.rendering.plan import access_drift, phrases
+from reconciler.rendering import health_text
+from reconciler.rendering.plan import access_drift, health_section, phrases
 from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import (
@@ -48,6 +50,7 @@ _MARKER = re.compile(
     rf"<!-- reconciler stack=(?P<stack>[A-Za-z0-9_.~%]{{0,{_LONGEST_NAME}}}) account=[0-9a-f]{{16}} -->"
 )
 _KINDS = 40  # rows of the table
+_HEALTH_SIGNS = {State.DEGRADED: "❌", State.UNKNOWN: "❔", State.PROGRESSING: "⏳"}
 _SIGNS = {"…": "@@ … @@"}
 
 
@@ -196,6 +199,7 @@ class _Page:
             yield f"**{access}**"
             yield ""
         yield from self.groups_summary() if self.is_attributed else self.summary()
+        yield from self.health()
         yield from self.scope()
         yield from self.problems()
         yield from self.approvals()
@@ -318,6 +322,17 @@ class _Page:
         if rows:
             lines = (_describe_access_drift(self.rows, row, self.listed) for row in rows)
             yield from self.first(lines, len(rows), "group of entry points")
+
+    def health(self) -> Iterator[str]:
+        """The health of the stack, apart from its drift."""
+        if self.rows.health is None:
+            return
+        yield f"**{health_section.describe_health(self.rows.health)}**"
+        yield ""
+        ill = health_section.list_unhealthy(self.rows.health)
+        if ill:
+            lines = (f"- {_HEALTH_SIGNS[row.health.state]} {_describe_health(row)}" for row in ill)
+            yield from self.first(lines, len(ill), "object")
 
     def risks(self) -> Iterator[str]:
         groups = phrases.group_by_risks(filter(self.is_of_branch, self.rows.changes))
@@ -558,6 +573,10 @@ def _join_access(row: AccessRow, text: str, details: Iterable[str], listed: int)
             "    </details>",
         ]
     return "\n".join(lines)
+
+
+def _describe_health(row: HealthRow) -> str:
+    return f"{row.health.state}: {_short_code(health_text.format_row(row))}"
 
 
 def _short_code(text: str) -> str:

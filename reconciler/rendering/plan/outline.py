@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
+from reconciler.model.health import HealthRow
 from reconciler.model.plan import Approval, Base, Call, Forecast, Plan
 from reconciler.model.problem import Problem, Severity, merge_repeated
 from reconciler.model.rule_change import RuleRisk
@@ -179,6 +180,7 @@ class Outline(Struct, frozen=True):
     environment: str = ""
     access: tuple[AccessRow, ...] = ()  # those of the reviewed commits first, the gravest first
     failed_tests: tuple[str, ...] = ()  # access tests, each with what was found in its place
+    health: tuple[HealthRow, ...] | None = None  # None: it was not judged
 
     @property
     def is_attributed(self) -> bool:
@@ -235,7 +237,13 @@ def build_outline(plan: Plan) -> Outline:
             sanitize(f"{result.test}: expected {result.expect}, found {result.outcome}: {result.decides}")
             for result in plan.failed_tests
         ),
+        health=None if plan.health is None else tuple(map(_sanitize_health, plan.health)),
     )
+
+
+def _sanitize_health(row: HealthRow) -> HealthRow:
+    health = replace(row.health, reason=sanitize(row.health.reason), advice=sanitize(row.health.advice))
+    return HealthRow(sanitize(row.address), sanitize(row.id), health)
 
 
 def _list_access(plan: Plan) -> Iterator[AccessRow]:

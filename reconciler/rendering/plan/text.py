@@ -11,9 +11,10 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from reconciler.model.change import Action
+from reconciler.model.health import State
 from reconciler.model.plan import Approval, Plan
 from reconciler.rendering import terminal_text
-from reconciler.rendering.plan import access_drift, phrases
+from reconciler.rendering.plan import access_drift, health_section, phrases
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import (
     AccessRow,
@@ -31,6 +32,7 @@ NARROWEST = 40
 _MOST_PROBLEMS = 100  # more would push the changes off the screen
 _FIELD_INDENT = 6
 _MOST_ACCESS = 50  # rows; more would push the changes off the screen
+_MOST_HEALTH = 100  # objects that are not healthy
 _FEW = 8  # lines of a value that is added or removed as a whole; its file has the rest
 
 
@@ -107,6 +109,7 @@ class _Page:
             yield self.calls()
             yield self.approvals()
         yield self.summary()
+        yield self.health()
         yield (line for row in self.rows.notes for line in self.block(row.text, 2, Paint.FAINT))
 
     def changes(self) -> Iterator[Iterator[str]]:
@@ -308,6 +311,19 @@ class _Page:
         for row in self.rows.approvals:
             yield from self.block(phrases.approval(row), 0, Paint.FAINT if row.granted else Paint.ALARM)
             yield from self.block(row.why, _FIELD_INDENT, Paint.FAINT)
+
+    def health(self) -> Iterator[str]:
+        """The health of the stack, apart from its drift."""
+        if self.rows.health is None:
+            return
+        yield from self.block(health_section.describe_health(self.rows.health), 0, Paint.STRONG)
+        ill = health_section.list_unhealthy(self.rows.health)
+        for row in ill[:_MOST_HEALTH]:
+            sign = health_section.SIGNS[row.health.state]
+            paint = Paint.ALARM if row.health.state is State.DEGRADED else None
+            yield from self.block(health_section.describe_row(row), 2, paint, sign)
+        if (more := len(ill) - _MOST_HEALTH) > 0:
+            yield from self.block(f"… and {more:,} more objects; --format json lists all of them", 2, Paint.ALARM)
 
     def summary(self) -> Iterator[str]:
         rows = self.rows
