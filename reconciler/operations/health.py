@@ -41,6 +41,11 @@ async def find_health(
         read = await _read_also(project, read, unread, on_event)
 
 
+def judge_known(project: OpenProject, snapshot: Snapshot) -> tuple[HealthRow, ...]:
+    """As `find_health`, without a request: what depends on lists that were not read is unknown."""
+    return tuple(sorted(_judge_own(project, build_facts(project, snapshot)), key=lambda row: (row.address, row.id)))
+
+
 def build_facts(project: OpenProject, snapshot: Snapshot, now: float | None = None) -> Facts:
     """The facts about an account, with the settings and rotations of the project. `now`: seconds since 1970."""
     rotations = {

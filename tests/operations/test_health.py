@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.health import HealthRow, State
-from reconciler.operations.health import find_health
+from reconciler.operations.health import find_health, judge_known
 from reconciler.operations.open_project import Selection
 from reconciler.operations.results import Status
 from reconciler.operations.workspace import Workspace
+from reconciler.rendering.html.plan_page import render_page
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import Document, domain, open_on, policy, write_project
 
@@ -75,6 +76,22 @@ async def test_health_is_unknown_if_a_list_is_incomplete(sandbox: Sandbox, tmp_p
     rows = await judge(workspace)
     assert states(rows) == {"ReservedDomain/shop": State.UNKNOWN, "TunnelGroupBackend/web": State.UNKNOWN}
     assert "the list of ReservedDomain could not be read" in rows[0].health.reason
+
+
+async def test_the_page_of_a_plan_has_the_health_of_what_changes_without_further_requests(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    sandbox.provision({"host": "bad.*", "error_code": "DNS_ERROR", "retry_after": DAY})
+    await apply(sandbox, tmp_path, domain_with_policy("bad"), backend("web"))
+    changed = {**domain_with_policy("bad"), "spec": {**domain_with_policy("bad")["spec"], "description": "new"}}
+    planned = await open_on(sandbox, write_project(tmp_path, changed, backend("web"))).plan()
+    sandbox.forget_log()
+    rows = judge_known(planned.project, planned.snapshot)
+    page = render_page(planned.plan, health=rows)
+    assert "Health before the change: degraded: the certificate waits for DNS" in page
+    assert "Health before the change" not in render_page(planned.plan)
+    assert states(rows)["TunnelGroupBackend/web"] is State.UNKNOWN
+    assert sandbox.log() == []
 
 
 async def test_only_selected_resources_have_health(sandbox: Sandbox, tmp_path: Path) -> None:

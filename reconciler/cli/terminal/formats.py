@@ -20,6 +20,7 @@ from reconciler.cli.terminal import output, output_files
 
 if TYPE_CHECKING:
     from reconciler.model.access_entry import AccessEntry
+    from reconciler.model.health import HealthRow
     from reconciler.model.plan import Plan
     from reconciler.rendering.plan.phrases import Flavour, Resources
 
@@ -81,6 +82,7 @@ class PlanOutput(Struct, frozen=True, dict=True):
     resources    number of declared resources, if known
     environment  name of the environment, if the project has one and it is known
     list_entries the ways into the account as the plan leaves it, or as drift finds it; None: they are not known
+    list_health  the health of the objects of the stack, as far as the lists of the plan show it
     """
 
     plan: Plan
@@ -92,6 +94,7 @@ class PlanOutput(Struct, frozen=True, dict=True):
     has_color: bool = False
     environment: str = ""
     list_entries: Callable[[], Sequence[AccessEntry]] | None = None
+    list_health: Callable[[], Sequence[HealthRow]] | None = None
 
     def write_outputs(self, chosen: Outputs) -> None:
         """Writes each format to its file, or to standard output."""
@@ -158,6 +161,7 @@ class PlanOutput(Struct, frozen=True, dict=True):
             flavour=self.flavour,
             context=read_run_context(os.environ, environment=self.environment, commit=self.plan.commit),
             entries=self.list_entries() if self.list_entries is not None else None,
+            health=self.list_health() if self.list_health is not None else (),
         )
 
     def _sarif(self) -> str:

@@ -9,6 +9,7 @@ from reconciler.cli.terminal import formats, options
 
 if TYPE_CHECKING:
     from reconciler.model.access_entry import AccessEntry
+    from reconciler.model.health import HealthRow
     from reconciler.model.plan import Plan
     from reconciler.model.snapshot import Snapshot
     from reconciler.operations.open_project import OpenProject
@@ -40,6 +41,7 @@ def show(
         has_color=common.has_color,
         environment=opened.config.environment.name if opened.config.environment is not None else "",
         list_entries=(lambda: _list_entries(opened, snapshot, flavour)) if snapshot is not None else None,
+        list_health=(lambda: _list_health(opened, snapshot)) if snapshot is not None else None,
     )
     plan_output.write_outputs(chosen)
 
@@ -49,6 +51,12 @@ def _list_entries(opened: OpenProject, snapshot: Snapshot, flavour: Flavour | No
     from reconciler.rendering.plan.phrases import Flavour
 
     return list_page_entries(opened, snapshot, is_planned=flavour is not Flavour.DRIFT)
+
+
+def _list_health(opened: OpenProject, snapshot: Snapshot) -> Sequence[HealthRow]:
+    from reconciler.operations.health import judge_known
+
+    return judge_known(opened, snapshot)
 
 
 def _resources(opened: OpenProject) -> Resources:

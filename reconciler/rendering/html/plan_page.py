@@ -6,12 +6,14 @@ Collects the values for the template `plan.html`; contains no markup.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.access_entry import AccessEntry
 from reconciler.model.change import Action
+from reconciler.model.health import Health, HealthRow, State
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, merge_repeated
 from reconciler.rendering.html import diagram, environment
@@ -21,7 +23,7 @@ from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.outline import AccessRow, CallRow, ChangeRow, DiffLine, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources, RiskPhrase
 from reconciler.rendering.run_context import Link, RunContext
-from reconciler.rendering.terminal_text import cut
+from reconciler.rendering.terminal_text import cut, sanitize
 from reconciler.rendering.text_tools import count, format_time
 
 _SIGNS = {"+": "added", "-": "removed", "!": "changed", "…": "gap"}
@@ -53,6 +55,7 @@ class Card(Struct, frozen=True):
     parts: list[Part]
     calls: list[CallRow]
     cause: str = ""
+    health: str = ""  # of the object before the change; empty: healthy, or not known
 
     @property
     def hue(self) -> str:
@@ -74,7 +77,7 @@ class Card(Struct, frozen=True):
     def search_text(self) -> str:
         """The text that the search of the page matches, in lower case."""
         words = [self.row.address, self.row.action, self.row.id, self.row.former, self.row.position, self.reason]
-        words += [*(risk.text for risk in self.risks), *self.deliveries, self.cause]
+        words += [*(risk.text for risk in self.risks), *self.deliveries, self.cause, self.health]
         for part in self.parts:
             words += [part.path, *part.notes, *(line.text for _, line in part.lines)]
         words += [call.path for call in self.calls]
@@ -115,6 +118,7 @@ def render_page(
     flavour: Flavour = Flavour.PLAN,
     context: RunContext | None = None,
     entries: Sequence[AccessEntry] | None = None,
+    health: Sequence[HealthRow] = (),
 ) -> str:
     """The whole file.
 
@@ -122,12 +126,13 @@ def render_page(
     resources  how many resources are declared
     context    where the plan was created; adds environment, author and links
     entries    the ways into the account as the plan leaves it, or as drift finds it; None: they are not known
+    health     of the objects of the stack, as far as the lists of the plan show it
     """
     rows = build_outline(plan)
     problems = rows.urgent_problems
     context = context or RunContext()
     is_plan = flavour is Flavour.PLAN
-    cards = build_cards(rows, flavour)
+    cards = _with_health(build_cards(rows, flavour), health)
     listed = build_list(entries, plan.access, rows, flavour) if entries else None
     return environment.render_template(
         "plan.html",
@@ -173,6 +178,19 @@ def build_cards(rows: Outline, flavour: Flavour, start: int = 0) -> list[Card]:
         for call in rows.calls:
             calls[call.address].append(call)
     return [_card(number, row, calls, flavour) for number, row in enumerate(rows.changes, start)]
+
+
+def _with_health(cards: Iterable[Card], rows: Iterable[HealthRow]) -> list[Card]:
+    """The cards with the health of what changes, where that is not healthy."""
+    states = (State.DEGRADED, State.PROGRESSING)
+    ill = {row.address: _describe_health(row.health) for row in rows if row.health.state in states}
+    return [replace(card, health=sanitize(ill.get(card.row.address, ""))) for card in cards] if ill else list(cards)
+
+
+def _describe_health(health: Health) -> str:
+    """`degraded: the certificate waits for DNS (zone owner: set shop.example.com CNAME …)`"""
+    action = ": ".join(filter(None, (health.actor, health.advice)))
+    return f"{health.state}: {health.reason}{f' ({action})' if action else ''}"
 
 
 def hue(action: Action) -> str:
