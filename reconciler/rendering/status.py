@@ -62,7 +62,10 @@ def describe_health(status: StackStatus) -> str:
 
 def describe_actor(row: HealthRow) -> str:
     """Who acts and what to do: `zone owner: set shop.example.com CNAME …`"""
-    return ": ".join(filter(None, (row.health.actor, row.health.advice)))
+    actor, advice = row.health.actor, row.health.advice
+    if actor and not advice:
+        return f"the {actor} acts"
+    return ": ".join(filter(None, (actor, advice)))
 
 
 # --- text -------------------------------------------------------------------------------------------------------------

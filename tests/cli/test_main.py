@@ -53,7 +53,7 @@ def test_every_help_ends_with_examples(shell: Shell, name: str) -> None:
         (["validate", "--var", "x"], "invalid value for '--var': 'x' is not name=value"),
         (["validate", "--env", ""], "invalid value for '--env': is empty; name an environment, or omit --env"),
         (["plan", "--format", "xml"], "invalid value for '--format': unknown format 'xml'; use one of "
-         "text, markdown, html, json, sarif, github, gitlab"),
+         "text, markdown, html, json, sarif, github, gitlab, junit"),
         (["plan", "--format", "text", "--format", "json"], "invalid value for '--format': only one format can use "
          "standard output; add files, as in json=plan.json"),
     ],

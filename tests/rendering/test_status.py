@@ -34,7 +34,7 @@ def test_the_text_names_what_needs_a_person_first() -> None:
         "\n"
         "Progressing:\n"
         "~ ReservedDomain/web: the certificate is being obtained\n"
-        "    platform\n"
+        "    the platform acts\n"
         "\n"
         "Unknown:\n"
         "? ReservedDomain/old: the list of ReservedDomain could not be read\n"
