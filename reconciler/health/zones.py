@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from reconciler.model.dns import DNSRecords, Misplaced, Zone, clean_name, is_below, list_parents
+from reconciler.model.dns import DNSRecords, Misplaced, Zone, clean_name, find_zone, list_parents
 from reconciler.model.health import Record
 
 _INVALID = "is not a domain name that a zone can contain"
@@ -43,13 +43,6 @@ def _clean(record: Record) -> Record:
 def _order(record: Record) -> tuple[Sequence[str], str, str, str]:
     """By name as zones are ordered: a name is followed by the names below it."""
     return [*reversed(record.owner.split("."))], record.type, record.value, record.needed_by
-
-
-def find_zone(record: Record, zones: Iterable[str]) -> str | None:
-    """The zone that the record belongs to; None if it is in no zone of these."""
-    is_delegation = record.type == "NS"
-    inside = [zone for zone in zones if is_below(record.owner, zone) or (record.owner == zone and not is_delegation)]
-    return max(inside, key=len, default=None)
 
 
 def _check_record(record: Record, zones: Sequence[str]) -> Misplaced | None:

@@ -9,6 +9,7 @@ from typing import Self
 from msgspec import Struct, field
 
 from reconciler.model.address import Address
+from reconciler.model.dns import PlannedRecord
 from reconciler.model.problem import Position
 from reconciler.model.value import Value
 
@@ -75,6 +76,7 @@ class Risk(Coded):
     LOCKS_OUT = "locks_out", "locks everyone out"
     EXPOSES = "exposes", "opens a new way in"
     IRREVERSIBLE = "irreversible", "irreversible: cannot be recovered after deletion"
+    LEAVES_DNS_RECORD = "leaves_dns_record", "leaves a dangling DNS record: others may take the name over"
     INTERRUPTS_TRAFFIC = "interrupts_traffic", "interrupts live traffic"
     RUNS_COMMAND = "runs_command", "runs a command"
     ISSUES_CREDENTIAL = "issues_credential", "issues a one-time secret"
@@ -137,3 +139,5 @@ class Change(Struct, frozen=True):
     is_pending: bool = False  # proven to come from Git alone: the platform is as last applied
     cause: Cause | None = None  # as of a field
     identity: Mapping[str, Value] = field(default_factory=dict)  # of a delete: what the object is, such as its domain
+    needs_records: tuple[PlannedRecord, ...] = ()  # to be set in DNS for the new object
+    leaves_records: tuple[PlannedRecord, ...] = ()  # set in DNS for the deleted object

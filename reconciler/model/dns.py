@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -38,6 +38,29 @@ def list_parents(name: str) -> Iterator[str]:
     while "." in name:
         name = name.partition(".")[2]
         yield name
+
+
+def find_zone(record: Record, zones: Iterable[str]) -> str | None:
+    """The zone that the record belongs to, the longest that matches; None if it is in no zone of these.
+
+    A delegation belongs to the zone above its name, since the zone of that name begins with it.
+    """
+    is_delegation = record.type == "NS"
+    inside = [zone for zone in zones if is_below(record.owner, zone) or (record.owner == zone and not is_delegation)]
+    return max(inside, key=len, default=None)
+
+
+class PlannedRecord(Struct, frozen=True):
+    """A DNS record that a change of a plan needs or leaves behind.
+
+    value  empty: known after apply
+    zone   the zone of the project (`dns.zones`) whose file has the record; empty: none
+    """
+
+    owner: str
+    type: str
+    value: str = ""
+    zone: str = ""
 
 
 class Zone(Struct, frozen=True):

@@ -129,6 +129,7 @@ def _workspace(source: ProjectSource, settings: Config, loaded: Loaded) -> OpenP
         require_approval=frozenset(risk for risk in Risk if risk in settings.guards.require_approval),
         approved=read_approvals(settings.root, settings.environment.name if settings.environment else None),
         requests_per_minute=account.budget,
+        zones=settings.zones,
         commit=_commit_of(settings, runtime),
         now=runtime.now(),
     )

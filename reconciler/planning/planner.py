@@ -32,6 +32,7 @@ from reconciler.planning.deciding.bindings import find_binding_updates
 from reconciler.planning.deciding.changes import describe_change
 from reconciler.planning.deciding.decide import ResolvedDeclaration, decide
 from reconciler.planning.deciding.decision import Decision, reverse_accepted
+from reconciler.planning.deciding.dns_records import RecordRules
 from reconciler.planning.deciding.fast_path import is_up_to_date
 from reconciler.planning.deciding.forgotten_ids import restore_ids
 from reconciler.planning.deciding.names import describe_identity, find_names
@@ -421,13 +422,14 @@ class _Planning:
 
     def _list_changes(self, moving: Iterable[Decision]) -> Iterator[Change]:
         additions = {id(addition.decision): addition for addition in self.additions}
+        records = RecordRules(self.index, self.options.zones)
         for decision in moving:
             if id(decision) in additions:
                 yield additions[id(decision)].change()
             elif (change := describe_change(decision, protected=is_protected(decision, self.options))) is not None:
                 if decision.action is Action.DELETE and decision.live is not None:
                     change = replace(change, identity=describe_identity(self.index, decision.kind, decision.live))
-                yield replace(change, is_pending=is_pending(decision, self.index))
+                yield replace(records.describe(change, decision), is_pending=is_pending(decision, self.index))
 
     def _collect_observed(self, decisions: Iterable[Decision]) -> Iterator[tuple[Address, Observed]]:
         """The live objects that the changes depend on, by address; the declared one if an address has several.

@@ -132,6 +132,7 @@ _SCOPES = {  # rule: (may be approved for one kind, may be approved for all kind
     **dict.fromkeys(
         (
             "irreversible",
+            "leaves_dns_record",
             "interrupts_traffic",
             "runs_command",
             "issues_credential",

@@ -29,6 +29,7 @@ class PlanOptions(Struct, frozen=True):
     protected              resources that the base protects
     find_lost_rules        the rules that objects lose by another address; None: there is no base
     adopting               resources whose `lifecycle.adopt` counts as approval; None: all
+    zones                  the DNS zones of the project, as written
     requests_per_minute    the rate limit of the account, 0 for none; used by the forecast
     commit                 the Git commit of the manifests, for display
     now                    seconds since 1970, to find secrets that are due for rotation
@@ -48,6 +49,7 @@ class PlanOptions(Struct, frozen=True):
     protected: frozenset[Address] = frozenset()
     find_lost_rules: Callable[[Iterable[tuple[Address, Declaration]]], tuple[RuleChange, ...]] | None = None
     adopting: frozenset[Address] | None = None
+    zones: tuple[str, ...] = ()
     requests_per_minute: int = 0
     commit: str = ""
     now: float = 0.0

@@ -10,6 +10,7 @@ from reconciler.model.value import is_known
 from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.leaf_differences import leaf_value
 from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.dns_records import leaves_record
 
 
 def find_risks(decision: Decision) -> tuple[Risk, ...]:
@@ -22,6 +23,8 @@ def find_risks(decision: Decision) -> tuple[Risk, ...]:
         found.add(Risk.INTERRUPTS_TRAFFIC)
     if kind.irreplaceable and decision.ends_live:
         found.add(Risk.IRREVERSIBLE)
+    if leaves_record(decision):
+        found.add(Risk.LEAVES_DNS_RECORD)
     if kind.one_time and decision.is_new:
         found.add(Risk.ISSUES_CREDENTIAL)
         if decision.declaration is not None and any(

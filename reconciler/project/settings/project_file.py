@@ -96,6 +96,7 @@ class Guards(StrictModel):
                 "locks_out",
                 "exposes",
                 "irreversible",
+                "leaves_dns_record",
                 "interrupts_traffic",
                 "runs_command",
                 "issues_credential",

@@ -51,7 +51,7 @@ class Card(Struct, frozen=True):
     reason: str
     summary: str  # one line
     risks: list[RiskPhrase]
-    deliveries: tuple[str, ...]
+    details: tuple[str, ...]
     parts: list[Part]
     calls: list[CallRow]
     cause: str = ""
@@ -77,7 +77,7 @@ class Card(Struct, frozen=True):
     def search_text(self) -> str:
         """The text that the search of the page matches, in lower case."""
         words = [self.row.address, self.row.action, self.row.id, self.row.former, self.row.position, self.reason]
-        words += [*(risk.text for risk in self.risks), *self.deliveries, self.cause, self.health]
+        words += [*(risk.text for risk in self.risks), *self.details, self.cause, self.health]
         for part in self.parts:
             words += [part.path, *part.notes, *(line.text for _, line in part.lines)]
         words += [call.path for call in self.calls]
@@ -292,7 +292,7 @@ class RiskGroup(Struct, frozen=True):
 
     risks: list[RiskPhrase]
     actions: list[tuple[Action, list[Card]]]
-    deliveries: tuple[str, ...]
+    details: tuple[str, ...]
 
 
 def _group_by_risks(rows: Outline, cards: Sequence[Card]) -> Iterator[RiskGroup]:
@@ -314,7 +314,7 @@ def _card(number: int, row: ChangeRow, calls: Mapping[str, list[CallRow]], flavo
         reason=reason,
         summary=cut(_sum_up(row, reason, flavour), _LONGEST_SUMMARY),
         risks=phrases.weigh_risks(row),
-        deliveries=phrases.deliveries(row, flavour),
+        details=phrases.details(row, flavour),
         parts=list(_parts(row, flavour)),
         calls=calls.get(row.address, []),
         cause=phrases.GROUPS[row.cause] if row.cause else "",

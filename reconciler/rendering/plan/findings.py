@@ -56,6 +56,9 @@ RISKS = {
     Risk.LOCKS_OUT: Rule("locks-out", "No one will get through an entry point that stays", Level.WARNING),
     Risk.EXPOSES: Rule("exposes", "A host and port without a way in will have one", Level.WARNING),
     Risk.IRREVERSIBLE: Rule("irreversible", "The deleted object cannot be recovered", Level.WARNING),
+    Risk.LEAVES_DNS_RECORD: Rule(
+        "leaves-dns-record", "DNS will point to a released name, which others may take over", Level.WARNING
+    ),
     Risk.INTERRUPTS_TRAFFIC: Rule("interrupts-traffic", "Live traffic will be interrupted", Level.WARNING),
     Risk.RUNS_COMMAND: Rule("runs-command", "A command will run and receive a one-time secret", Level.WARNING),
     Risk.ISSUES_CREDENTIAL: Rule("issues-credential", "A one-time secret will be issued", Level.WARNING),
@@ -265,7 +268,7 @@ def _describe(row: ChangeRow, flavour: Flavour) -> str:
         fields.append(
             f"{field.path}: {phrases.explain(row, field, flavour)}" + (f" ({', '.join(notes)})" if notes else "")
         )
-    fields[:0] = phrases.deliveries(row, flavour)
+    fields[:0] = phrases.details(row, flavour)
     return ": ".join([phrases.reason(row, flavour), *(["; ".join(fields)] if fields else [])])
 
 

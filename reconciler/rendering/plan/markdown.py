@@ -471,8 +471,8 @@ class _Page:
         yield ""
         yield phrases.reason(row, self.flavour, code) + (f" ({code(row.id)})" if row.id else "")
         yield ""
-        if deliveries := phrases.deliveries(row, self.flavour):
-            yield from fence_code(deliveries, "text")
+        if details := phrases.details(row, self.flavour):
+            yield from fence_code(details, "text")
             yield ""
         if row.fields:
             yield from fence_code([line for field in row.fields for line in self.field(row, field)], "diff")

@@ -21,7 +21,7 @@ from reconciler.model.plan import Approval, Base, Call, Forecast, Plan
 from reconciler.model.problem import Problem, Severity, merge_repeated
 from reconciler.model.rule_change import RuleRisk
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
-from reconciler.rendering.plan import deliveries, pem
+from reconciler.rendering.plan import deliveries, dns_records, pem
 from reconciler.rendering.terminal_text import sanitize
 
 SENSITIVE = "(sensitive)"
@@ -78,6 +78,7 @@ class ChangeRow(Struct, frozen=True):
     position: str
     fields: tuple[FieldRow, ...]
     deliveries: tuple[str, ...] = ()  # targets of one-time secrets, and commands that will run
+    records: tuple[str, ...] = ()  # of DNS, that the change needs or leaves behind
     parent: str = ""  # of an addition
     is_pending: bool = False
     cause: Cause | None = None  # as of a field
@@ -336,6 +337,7 @@ def _change(change: Change, words: _Words) -> ChangeRow:
         protected=change.protected,
         position=sanitize(f"{change.position.file}:{change.position.line}") if change.position else "",
         fields=tuple(_field(field, words) for field in change.fields or _list_identity(change)),
+        records=tuple(dns_records.describe(change)),
         parent=sanitize(str(change.parent)) if change.parent else "",
         is_pending=change.is_pending,
         cause=change.cause,

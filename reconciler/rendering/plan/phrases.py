@@ -311,7 +311,7 @@ def group_by_action(rows: Iterable[ChangeRow]) -> dict[Action, list[ChangeRow]]:
 
 
 SEVERE = frozenset(
-    {Risk.WIDENS_ACCESS, Risk.LOCKS_OUT, Risk.IRREVERSIBLE, Risk.INTERRUPTS_TRAFFIC}
+    {Risk.WIDENS_ACCESS, Risk.LOCKS_OUT, Risk.IRREVERSIBLE, Risk.LEAVES_DNS_RECORD, Risk.INTERRUPTS_TRAFFIC}
 )  # shown in bold or red
 
 
@@ -484,6 +484,11 @@ def approval_label(row: ApprovalRow) -> str:
 def deliveries(row: ChangeRow, flavour: Flavour) -> tuple[str, ...]:
     """Where one-time secrets will be delivered, and which commands will run; nothing for drift."""
     return row.deliveries if flavour is Flavour.PLAN else ()
+
+
+def details(row: ChangeRow, flavour: Flavour) -> tuple[str, ...]:
+    """The deliveries, then the DNS records that the change needs or leaves behind."""
+    return (*deliveries(row, flavour), *row.records) if flavour is Flavour.PLAN else ()
 
 
 def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:

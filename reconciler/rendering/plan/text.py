@@ -227,7 +227,7 @@ class _Page:
         for risk in phrases.weigh_risks(row):
             paint = Paint.ALARM if risk.is_severe else Paint.CHANGED
             yield from self.block(risk.text, _FIELD_INDENT + 2, paint, f"{'':>{_FIELD_INDENT}}! ")
-        for line in phrases.deliveries(row, self.flavour):
+        for line in phrases.details(row, self.flavour):
             yield from self.block(line, _FIELD_INDENT + 2, Paint.CHANGED, f"{'':>{_FIELD_INDENT}}→ ")
         for field in row.fields:
             yield from self.field(row, field)
