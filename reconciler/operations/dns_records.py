@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from reconciler.operations.open_project import OpenProject
 
 _MODE = 0o644  # it is meant to be committed, and has no secrets
+_LARGEST = 16_000_000  # bytes of a file of a zone
 
 
 class DNSReport(Struct, frozen=True):
@@ -86,43 +87,67 @@ async def verify_facts(
     return DNSReport(judge_records(found.records, jobs, evidence), found)
 
 
-def _settings(name_server: str | None) -> dns.Settings:
-    """How name servers are asked. Raises OperationError if `name_server` is no address."""
-    from reconciler.api import dns
+class ZoneFiles(Struct, frozen=True):
+    """What differs between the files of a folder and the zones of the project.
 
-    try:
-        return dns.Settings(only=dns.parse_server(name_server) if name_server is not None else None)
-    except ValueError as wrong:
-        raise OperationError(str(wrong)) from None
+    outdated  files that are missing or have another content, with the content that they should have
+    stale     files that were written for a zone that the project no longer names
+    """
+
+    outdated: Mapping[Path, str]
+    stale: tuple[Path, ...]
+
+    @property
+    def is_current(self) -> bool:
+        return not self.outdated and not self.stale
 
 
-def write_zones(project: OpenProject, records: DNSRecords, form: str, folder: Path) -> tuple[Path, ...]:
-    """Writes a file for each zone of the project, and returns those that changed. Raises UnusableOutput."""
+def compare_files(records: DNSRecords, form: str, folder: Path) -> ZoneFiles:
+    """Compares the files of a folder with the zones. Reads only."""
+    files = {folder / rendering.file_name(zone, form): rendering.render_file(zone, form) for zone in records.zones}
+    outdated = {file: text for file, text in files.items() if not _has_content(file, text)}
+    return ZoneFiles(outdated, tuple(_find_stale(files, form, folder)))
+
+
+def write_zones(project: OpenProject, records: DNSRecords, form: str, folder: Path) -> ZoneFiles:
+    """Writes a file for each zone of the project, and removes the files of former zones. Returns what it changed.
+
+    Removes no file that it did not write. Raises UnusableOutput.
+    """
     from reconciler.project import atomic_write
 
-    changed = tuple(_list_outdated(records, form, folder))
-    for file, _ in changed:
+    found = compare_files(records, form, folder)
+    for file in (*found.outdated, *found.stale):
         check_output(file, project.config, project.manifest.declarations.values(), "name another folder")
-    for file, text in changed:
+    for file, text in found.outdated.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         atomic_write.write(file, text, _MODE)
-    return tuple(file for file, _ in changed)
+    for file in found.stale:
+        file.unlink(missing_ok=True)
+    return found
 
 
-def find_outdated(records: DNSRecords, form: str, folder: Path) -> tuple[Path, ...]:
-    """The files of zones that are missing or have another content."""
-    return tuple(file for file, _ in _list_outdated(records, form, folder))
+def _has_content(file: Path, text: str) -> bool:
+    try:
+        return file.read_bytes() == text.encode()
+    except FileNotFoundError:
+        return False
 
 
-def _list_outdated(records: DNSRecords, form: str, folder: Path) -> Iterator[tuple[Path, str]]:
-    for zone in records.zones:
-        file, text = folder / rendering.file_name(zone, form), rendering.render_zone(zone, form)
-        try:
-            is_same = file.read_bytes() == text.encode()
-        except FileNotFoundError:
-            is_same = False
-        if not is_same:
-            yield file, text
+def _find_stale(files: Collection[Path], form: str, folder: Path) -> Iterator[Path]:
+    suffix = f".{rendering.SUFFIXES[form]}"
+    for file in sorted(folder.glob(f"*{suffix}")):
+        if file not in files and rendering.wrote_file(_read_own(file), file.name.removesuffix(suffix), form):
+            yield file
+
+
+def _read_own(file: Path) -> str:
+    """The content of a regular file that could be ours; empty for any other: it is left alone."""
+    try:
+        is_possible = not file.is_symlink() and file.is_file() and file.stat().st_size <= _LARGEST
+        return file.read_text(encoding="utf-8") if is_possible else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _place(project: OpenProject, facts: Facts) -> DNSRecords:

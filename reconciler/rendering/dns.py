@@ -21,6 +21,7 @@ TTL: Final = 300  # seconds
 SUFFIXES: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "bind": "zone", "octodns": "yaml"}
 """The formats of `reconciler dns`, with the suffixes of their files."""
 
+_ROW_KEYS: Final = frozenset({"name", "type", "value", "ttl", "needed_by", "purpose"})
 _SIGNS: Final = {State.DEGRADED: "!", State.UNKNOWN: "?", State.PROGRESSING: "~"}
 
 
@@ -34,6 +35,29 @@ class _Row(Struct, frozen=True):
     purposes: tuple[str, ...]
 
 
+def render_file(zone: Zone, form: str) -> str:
+    """The file of one zone: the same as `render_zone`, by which `wrote_file` recognizes it."""
+    return f"{_head(zone.name, '#')}\n{render_zone(zone, form)}" if form == "text" else render_zone(zone, form)
+
+
+def wrote_file(content: str, zone: str, form: str) -> bool:
+    """Whether the content of a file comes from `render_file`, for a zone of this name, in this or an earlier run."""
+    if form == "json":
+        return _is_zone_json(content, zone)
+    return content.startswith(f"{_head(zone, ';' if form == 'bind' else '#')}\n")
+
+
+def _is_zone_json(content: str, zone: str) -> bool:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(found, dict) or found.keys() != {"zone", "records"} or found["zone"] != zone:
+        return False
+    rows = found["records"]
+    return isinstance(rows, list) and all(isinstance(row, dict) and row.keys() == _ROW_KEYS for row in rows)
+
+
 def file_name(zone: Zone, form: str) -> str:
     """`example.com.yaml`, the name by which octoDNS finds the file of a zone."""
     return f"{zone.name}.{SUFFIXES[form]}"
@@ -44,9 +68,9 @@ def render_zone(zone: Zone, form: str) -> str:
     rows = _merge(zone.records)
     match form:
         case "bind":
-            return _join([_head(zone, ";"), *map(_bind_line, rows)])
+            return _join([_head(zone.name, ";"), *map(_bind_line, rows)])
         case "octodns":
-            return _join([_head(zone, "#"), "---", *_octodns_lines(zone, rows)])
+            return _join([_head(zone.name, "#"), "---", *_octodns_lines(zone, rows)])
         case "json":
             return _to_json(_zone_json(zone))
     return _join(_text_table(zone.name, rows)) if rows else f"{zone.name}\n  no records\n"
@@ -111,10 +135,8 @@ def _to_json(value: Any) -> str:
     return text.replace("##", "#\\u0023") + "\n"  # the runner of a pipeline would execute `##[…]`
 
 
-def _head(zone: Zone, sign: str) -> str:
-    return (
-        f"{sign} The records of {zone.name} that the tunnel platform needs. Written by `reconciler dns`; do not edit."
-    )
+def _head(zone: str, sign: str) -> str:
+    return f"{sign} The records of {zone} that the tunnel platform needs. Written by `reconciler dns`; do not edit."
 
 
 def _comment(row: _Row) -> str:

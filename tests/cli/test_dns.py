@@ -62,6 +62,21 @@ def test_files_are_written_once_and_checked(domains: Project) -> None:
     assert "apps" in (domains.root / "dns/example.com.yaml").read_text(), "--check writes nothing"
 
 
+def test_files_of_zones_that_are_no_longer_named_are_found_and_removed(domains: Project) -> None:
+    words = ("dns", "--format", "bind", "--out", "dns")
+    assert domains(*words).code == 0
+    (domains.root / "dns/own.zone").write_text("; mine\n")
+    file = domains.root / "reconciler.yaml"
+    file.write_text(file.read_text().replace(ZONES, "dns: {zones: [example.com]}\n"))
+    stale = domains(*words, "--check")
+    assert (stale.code, stale.out) == (2, "dns/example.org.zone is of no zone of reconciler.yaml\n")
+    assert domains(*words).err == (
+        "Wrote 0 files to dns, 1 unchanged.\nRemoved dns/example.org.zone: it is of no zone of reconciler.yaml.\n"
+    )
+    assert domains(*words, "--check").code == 0
+    assert sorted(item.name for item in (domains.root / "dns").iterdir()) == ["example.com.zone", "own.zone"]
+
+
 def test_records_that_no_file_contains_are_reported(domains: Project) -> None:
     domains.declare(SHOP, APPS, AGENTS, {"kind": "ReservedDomain", "name": "net", "spec": {"domain": "a.example.net"}})
     domains("apply", "--auto-approve")

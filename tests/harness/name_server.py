@@ -6,6 +6,7 @@ again for each question, so that a test can change them.
 
 --mute         answers nothing
 --lame         answers without the flag that it is responsible
+--crowded      has a TXT record at every name, also beside an alias
 --stingy       answers by UDP that the answer is too long
 """
 
@@ -107,6 +108,9 @@ def serve(address: str, port: int, zones: Mapping[dns.name.Name, Path], faults: 
         response = _answer(dns.message.from_wire(wire), zones)
         if "--lame" in faults:
             response.flags &= ~dns.flags.AA
+        question = response.question[0]
+        if "--crowded" in faults and question.rdtype == dns.rdatatype.TXT:
+            response.answer = [dns.rrset.from_text(question.name, 60, "IN", "TXT", '"x"')]
         if "--stingy" in faults and by_udp:
             response.answer, response.authority, response.additional = [], [], []
             response.flags |= dns.flags.TC

@@ -26,8 +26,8 @@ def private_key(called: str = "a", passphrase: bytes | None = None) -> str:
 
 
 @cache
-def certificate(called: str = "a", *, ca: bool | None = False, serial: int = 1) -> str:
-    """A self-signed certificate; `ca=None` omits the basic constraints."""
+def certificate(called: str = "a", *, ca: bool | None = False, serial: int = 1, until: int = 2040) -> str:
+    """A self-signed certificate, valid until the begin of a year; `ca=None` omits the basic constraints."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, called)])
     builder = (
         x509.CertificateBuilder()
@@ -36,7 +36,7 @@ def certificate(called: str = "a", *, ca: bool | None = False, serial: int = 1) 
         .public_key(_key(called).public_key())
         .serial_number(serial)
         .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
-        .not_valid_after(datetime(2040, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(until, 1, 1, tzinfo=UTC))
     )
     if ca is not None:
         builder = builder.add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     type=options.OutputPath("name a folder", whole=False, path_type=Path, file_okay=False),
     help="Write a file for each zone of reconciler.yaml into this folder. [default: standard output]",
 )
-@click.option("--check", is_flag=True, help="Write nothing; exit 2 if a file in the folder is out of date.")
+@click.option(
+    "--check", is_flag=True, help="Write nothing; exit 2 if a file in the folder is out of date or of no zone."
+)
 @click.option("--verify", is_flag=True, help="Ask the name servers of each zone which records are set.")
 @click.option(
     "--nameserver",
@@ -89,13 +91,16 @@ def _write(common: options.Options, opened: Workspace, form: str, out: Path | No
         output.print_result(rendering.render_records(records, form))
         return exit_codes.DONE
     if check:
-        outdated = dns_records.find_outdated(records, form, out)
-        output.print_result("".join(f"{file} is out of date\n" for file in outdated))
-        return exit_codes.CHANGES if outdated else exit_codes.DONE
+        found = dns_records.compare_files(records, form, out)
+        output.print_result("".join(f"{file} is out of date\n" for file in found.outdated))
+        output.print_result("".join(f"{file} is of no zone of reconciler.yaml\n" for file in found.stale))
+        return exit_codes.DONE if found.is_current else exit_codes.CHANGES
     written = dns_records.write_zones(opened, records, form, out)
     if not common.quiet:
-        unchanged = len(records.zones) - len(written)
-        output.print_note(f"Wrote {count(len(written), 'file')} to {out}, {unchanged} unchanged.")
+        unchanged = len(records.zones) - len(written.outdated)
+        output.print_note(f"Wrote {count(len(written.outdated), 'file')} to {out}, {unchanged} unchanged.")
+        for file in written.stale:
+            output.print_note(f"Removed {file}: it is of no zone of reconciler.yaml.")
     return exit_codes.DONE
 
 
