@@ -60,7 +60,7 @@ def test_annotations_of_the_risk_name_the_records() -> None:
     assert all(line in ci_annotations.render_github(findings) for line in LINES)
 
 
-def test_json_has_the_records_and_a_plan_file_keeps_them() -> None:
+def test_json_has_the_records_and_a_plan_file_has_them_after_reading() -> None:
     plan = Plan("prod", changes=(CHANGE,))
     written = plan_json.write_plan(plan)
     (change,) = json.loads(written)["changes"]
