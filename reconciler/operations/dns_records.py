@@ -142,7 +142,7 @@ def _find_stale(files: Collection[Path], form: str, folder: Path) -> Iterator[Pa
 
 
 def _read_own(file: Path) -> str:
-    """The content of a regular file that could be ours; empty for any other: it is left alone."""
+    """The content of a regular file that could be ours; empty for any other, which stays."""
     try:
         is_possible = not file.is_symlink() and file.is_file() and file.stat().st_size <= _LARGEST
         return file.read_text(encoding="utf-8") if is_possible else ""

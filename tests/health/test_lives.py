@@ -60,7 +60,7 @@ class Life:
 # --- certificates -----------------------------------------------------------------------------------------------------
 
 
-def obtained(collection: str) -> Callable[[Account], Iterator[str]]:
+def obtain_and_renew(collection: str) -> Callable[[Account], Iterator[str]]:
     """A name whose certificate the platform obtains, and whose renewal fails for DNS."""
 
     def live(account: Account) -> Iterator[str]:
@@ -86,7 +86,7 @@ def move_before(account: Account, end: str, days: float) -> None:
     account.sandbox.move_clock(seconds=moment - time.time() - days * 86_400)
 
 
-def uploaded(collection: str, *, is_authority: bool) -> Callable[[Account], Iterator[str]]:
+def upload_and_renew(collection: str, *, is_authority: bool) -> Callable[[Account], Iterator[str]]:
     """A certificate that is about to expire and then expired, and the one that is uploaded instead."""
 
     def upload(account: Account, until: int) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def uploaded(collection: str, *, is_authority: bool) -> Callable[[Account], Iter
     return live
 
 
-def signed(collection: str) -> Callable[[Account], Iterator[str]]:
+def sign_and_renew(collection: str) -> Callable[[Account], Iterator[str]]:
     """A certificate for SSH, and the one that is issued when it expires."""
 
     def issue(account: Account, days: float) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def signed(collection: str) -> Callable[[Account], Iterator[str]]:
 # --- credentials ------------------------------------------------------------------------------------------------------
 
 
-def owned(collection: str) -> Callable[[Account], Iterator[str]]:
+def disable_owner(collection: str) -> Callable[[Account], Iterator[str]]:
     """A credential whose owner is disabled for a while."""
 
     def live(account: Account) -> Iterator[str]:
@@ -173,7 +173,7 @@ def leave_and_return(account: Account, id: str) -> Iterator[str]:
     yield id
 
 
-def behind_agent(make: Callable[[Account, str], str]) -> Callable[[Account], Iterator[str]]:
+def put_behind_agent(make: Callable[[Account, str], str]) -> Callable[[Account], Iterator[str]]:
     """An object that serves what `make` gets: the id of a backend."""
     return lambda account: leave_and_return(account, make(account, tunnel_group(account)))
 
@@ -187,7 +187,7 @@ def make_route(account: Account, backend: str) -> tuple[str, str]:
     return edge, account.id(f"/edges/https/{edge}/routes", backend={"backend_id": backend})
 
 
-def opened(path: str, **settings: Any) -> Callable[[Account], Iterator[str]]:
+def open_at_agent(path: str, **settings: Any) -> Callable[[Account], Iterator[str]]:
     """A tunnel or an endpoint of an agent."""
 
     def live(account: Account) -> Iterator[str]:
@@ -198,7 +198,7 @@ def opened(path: str, **settings: Any) -> Callable[[Account], Iterator[str]]:
     return live
 
 
-def forwarding(account: Account) -> Iterator[str]:
+def forward_to_internal(account: Account) -> Iterator[str]:
     """An endpoint whose policy forwards to an internal endpoint that is deleted, and created again."""
     internal = {"type": "cloud", "url": "https://shop.internal", "traffic_policy": json.dumps(ANSWER)}
     target = account.sandbox.post("/endpoints", internal)["id"]
@@ -211,7 +211,7 @@ def forwarding(account: Account) -> Iterator[str]:
     yield id
 
 
-def operated(account: Account) -> Iterator[str]:
+def operate(account: Account) -> Iterator[str]:
     """An operator, whose session has a credential of its owner."""
     owner = account.make("/kubernetes_operators")
     credential = account.sandbox.post("/credentials", {})
@@ -242,28 +242,34 @@ def subscription(account: Account) -> Iterator[str]:
 
 
 LIVES = (
-    Life("ReservedDomain", "DNS", obtained("/reserved_domains")),
-    Life("AgentIngress", "DNS", obtained("/agent_ingresses")),
-    Life("TLSCertificate", "time", uploaded("/tls_certificates", is_authority=False)),
-    Life("CertificateAuthority", "time", uploaded("/certificate_authorities", is_authority=True)),
-    Life("SSHHostCertificate", "time", signed("/ssh_host_certificates")),
-    Life("SSHUserCertificate", "time", signed("/ssh_user_certificates")),
-    Life("TunnelCredential", "owner", owned("/credentials")),
-    Life("SSHCredential", "owner", owned("/ssh_credentials")),
-    Life("APIKey", "owner", owned("/api_keys")),
-    Life("HTTPSEdge", "agent", behind_agent(lambda account, backend: make_route(account, backend)[0])),
-    Life("HTTPSEdgeRoute", "agent", behind_agent(lambda account, backend: make_route(account, backend)[1])),
-    Life("TLSEdge", "agent", behind_agent(make_edge("/edges/tls"))),
-    Life("TCPEdge", "agent", behind_agent(make_edge("/edges/tcp"))),
-    Life("CloudEndpoint", "endpoint", forwarding),
-    Life("TunnelGroupBackend", "agent", behind_agent(lambda _, backend: backend)),
-    Life("FailoverBackend", "agent", behind_agent(lambda a, backend: a.id("/backends/failover", backends=[backend]))),
+    Life("ReservedDomain", "DNS", obtain_and_renew("/reserved_domains")),
+    Life("AgentIngress", "DNS", obtain_and_renew("/agent_ingresses")),
+    Life("TLSCertificate", "time", upload_and_renew("/tls_certificates", is_authority=False)),
+    Life("CertificateAuthority", "time", upload_and_renew("/certificate_authorities", is_authority=True)),
+    Life("SSHHostCertificate", "time", sign_and_renew("/ssh_host_certificates")),
+    Life("SSHUserCertificate", "time", sign_and_renew("/ssh_user_certificates")),
+    Life("TunnelCredential", "owner", disable_owner("/credentials")),
+    Life("SSHCredential", "owner", disable_owner("/ssh_credentials")),
+    Life("APIKey", "owner", disable_owner("/api_keys")),
+    Life("HTTPSEdge", "agent", put_behind_agent(lambda account, backend: make_route(account, backend)[0])),
+    Life("HTTPSEdgeRoute", "agent", put_behind_agent(lambda account, backend: make_route(account, backend)[1])),
+    Life("TLSEdge", "agent", put_behind_agent(make_edge("/edges/tls"))),
+    Life("TCPEdge", "agent", put_behind_agent(make_edge("/edges/tcp"))),
+    Life("CloudEndpoint", "endpoint", forward_to_internal),
+    Life("TunnelGroupBackend", "agent", put_behind_agent(lambda _, backend: backend)),
     Life(
-        "WeightedBackend", "agent", behind_agent(lambda a, backend: a.id("/backends/weighted", backends={backend: 1}))
+        "FailoverBackend", "agent", put_behind_agent(lambda a, backend: a.id("/backends/failover", backends=[backend]))
     ),
-    Life("AgentTunnel", "agent", opened("tunnels", proto="http", addr="8080", domain="shop.example.com")),
-    Life("AgentEndpoint", "agent", opened("endpoints", url="https://shop.example.com", upstream={"url": "8080"})),
-    Life("KubernetesOperator", "agent", operated),
+    Life(
+        "WeightedBackend",
+        "agent",
+        put_behind_agent(lambda a, backend: a.id("/backends/weighted", backends={backend: 1})),
+    ),
+    Life("AgentTunnel", "agent", open_at_agent("tunnels", proto="http", addr="8080", domain="shop.example.com")),
+    Life(
+        "AgentEndpoint", "agent", open_at_agent("endpoints", url="https://shop.example.com", upstream={"url": "8080"})
+    ),
+    Life("KubernetesOperator", "agent", operate),
     Life("EventDestination", "subscription", destination),
     Life("EventSubscription", "sources", subscription),
 )

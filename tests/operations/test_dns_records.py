@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,13 +76,13 @@ def with_more(*more: str) -> Edit:
     return lambda lines: [*lines, *(f"{line}\n" for line in more)]
 
 
-def pointing_elsewhere(lines: list[str]) -> Iterable[str]:
+def point_elsewhere(lines: list[str]) -> Iterable[str]:
     return ["shop.example.com. 60 IN CNAME old.example.net.\n" if line.startswith("shop.") else line for line in lines]
 
 
 FAULTS: dict[str, tuple[Edit, str, str]] = {
     "absent": (without("shop."), "shop.example.com", "shop.example.com has no CNAME"),
-    "another target": (pointing_elsewhere, "shop.example.com", "shop.example.com CNAME points to old.example.net"),
+    "another target": (point_elsewhere, "shop.example.com", "shop.example.com CNAME points to old.example.net"),
     "partly delegated": (without("agents.", "ns-1."), "agents.example.com", "has 3 of 4 NS records"),
     "half delegated": (without_servers("ns-1.", "ns-2."), "agents.example.com", "has 2 of 4 NS records"),
     "CAA": (with_more('example.com. 60 IN CAA 0 issue "ca.example"'), "shop.example.com", "forbid letsencrypt.org"),
@@ -90,7 +91,7 @@ FAULTS: dict[str, tuple[Edit, str, str]] = {
 
 
 async def test_each_fault_of_a_zone_is_found_at_its_name_server(sandbox: Sandbox, tmp_path: Path) -> None:
-    policy = {"certificate_management_policy": {}}
+    policy: dict[str, Any] = {"certificate_management_policy": {}}
     names = {"shop": "shop.example.com", "apps": "*.apps.example.com"}
     documents: list[Document] = [
         {"kind": "ReservedDomain", "name": name, "spec": {"domain": host, **policy}} for name, host in names.items()
@@ -145,7 +146,7 @@ async def test_files_of_former_zones_are_removed_and_no_file_of_a_user(workspace
     for form in rendering.SUFFIXES:
         dns_records.write_zones(both, await both.dns_records(), form, folder)
     former = {form: folder / f"example.org.{suffix}" for form, suffix in rendering.SUFFIXES.items()}
-    own = {folder / name: text for name, text in keep_of_user(former).items()}
+    own = {folder / name: text for name, text in files_of_user(former).items()}
     for file, text in own.items():
         file.write_text(text)
     (folder / "link.yaml").symlink_to(former["octodns"])
@@ -164,7 +165,7 @@ async def test_files_of_former_zones_are_removed_and_no_file_of_a_user(workspace
     }
 
 
-def keep_of_user(former: Mapping[str, Path]) -> dict[str, str]:
+def files_of_user(former: Mapping[str, Path]) -> dict[str, str]:
     """Files that look like files of former zones, and are not."""
     yaml = former["octodns"].read_text()
     return {
@@ -180,7 +181,7 @@ def keep_of_user(former: Mapping[str, Path]) -> dict[str, str]:
     }
 
 
-async def test_a_named_zone_without_records_keeps_its_file(workspace: Workspace, sandbox: Sandbox) -> None:
+async def test_the_file_of_a_named_zone_without_records_remains(workspace: Workspace, sandbox: Sandbox) -> None:
     """octoDNS and BIND refuse a configuration that names a file which is absent."""
     folder = workspace.config.root / "dns"
     dns_records.write_zones(workspace, await workspace.dns_records(), "octodns", folder)
