@@ -87,6 +87,16 @@ async def verify_facts(
     return DNSReport(judge_records(found.records, jobs, evidence), found)
 
 
+def _settings(name_server: str | None) -> dns.Settings:
+    """How name servers are asked. Raises OperationError if `name_server` is no address."""
+    from reconciler.api import dns
+
+    try:
+        return dns.Settings(only=dns.parse_server(name_server) if name_server is not None else None)
+    except ValueError as wrong:
+        raise OperationError(str(wrong)) from None
+
+
 class ZoneFiles(Struct, frozen=True):
     """What differs between the files of a folder and the zones of the project.
 
