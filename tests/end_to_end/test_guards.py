@@ -246,7 +246,7 @@ def test_an_approval_is_passed_to_the_plan_or_to_the_apply_of_its_file(on_sandbo
             "'destroy:BotUser=1' names an unknown rule; use one of "
             "delete, delete-protected, create, adopt, overwrite, update, empty, account, widens_access, "
             "locks_out, exposes, irreversible, "
-            "interrupts_traffic, runs_command, issues_credential, disables_agent, "
+            "leaves_dns_record, interrupts_traffic, runs_command, issues_credential, disables_agent, "
             "loosens_rule, changes_where_it_applies",
         ),
         (
