@@ -107,7 +107,7 @@ FAULTS: tuple[Bug, ...] = (
         'return is_served_by_children(resource) and door.scheme == "http"',
         "return False",
     ),
-    _fault("a redirect ends a policy for certain", POLICIES, "may_refuse = may_refuse or any(", "may_refuse = any("),
+    _fault("a redirect ends a policy for certain", POLICIES, "place.may_refuse and passed is REFUSE", "False"),
     _fault("children of a backend are in doubt", ENTERING, "if not is_sure:", "if is_sure:"),
     _fault(
         "a circle of endpoints answers",
