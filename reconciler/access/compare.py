@@ -173,13 +173,17 @@ def _covers(rule: str, other: str) -> bool:
 
 
 class _Judged(Struct, frozen=True):
-    """A verdict with its example, not yet in words."""
+    """A verdict with its example, not yet in words.
+
+    programs  what was compared; where there is no way in, a wildcard may still serve the host
+    """
 
     region: Region
     verdict: Verdict
     before: EntryPoint | None
     after: EntryPoint | None
     found: Found
+    programs: tuple[Program, Program]
 
 
 class _Judge:
@@ -197,9 +201,9 @@ class _Judge:
             return None
         if (gained := self._find_gained(old, new)) is not None:
             is_new = one is None and not self._before.serves_port(region)
-            return _Judged(region, Verdict.EXPOSES if is_new else Verdict.WIDENS, one, other, gained)
+            return _Judged(region, Verdict.EXPOSES if is_new else Verdict.WIDENS, one, other, gained, (old, new))
         lost = self._find_gained(new, old)
-        return _Judged(region, _judge_loss(other), one, other, lost) if lost is not None else None
+        return _Judged(region, _judge_loss(other), one, other, lost, (old, new)) if lost is not None else None
 
     def _find_gained(self, old: Program, new: Program) -> Found | None:
         key = id(old), id(new)
@@ -266,7 +270,9 @@ def _says_same(one: _Judged, other: _Judged | None) -> bool:
     if other is None or one.verdict != other.verdict:
         return False
     pairs = ((one.before, other.before), (one.after, other.after))
-    return all((mine is None) == (its is None) and _program(mine) is _program(its) for mine, its in pairs)
+    return all((mine is None) == (its is None) and _program(mine) is _program(its) for mine, its in pairs) and all(
+        mine is its for mine, its in zip(one.programs, other.programs, strict=True)
+    )
 
 
 def describe(entry: EntryPoint | None) -> str:
