@@ -270,6 +270,18 @@ def test_an_exact_route_serves_its_path_only() -> None:
     assert (str(opened.verdict), str(opened.region)) == ("widens", "https://shop.example.com/admin")
 
 
+def test_a_wildcard_that_opens_opens_the_host_of_an_agent_that_may_be_offline() -> None:
+    agent = {"name": "a", "url": "https://a.example.com", "bindings": ["public"]}
+    agent["traffic_policy"] = json.dumps({"on_http_request": [{"actions": [DENY]}]})
+    sides = []
+    for actions in ((PASSWORD, ANSWER), (ANSWER,)):
+        account = make_endpoint(*actions)
+        account["CloudEndpoint"][0]["url"] = "https://*.example.com"
+        sides.append(account | {"AgentEndpoint": [agent]})
+    opened = {(str(change.region), str(change.verdict)) for change in compare_accounts(*sides)}
+    assert opened == {("https://*.example.com", "widens"), ("https://a.example.com", "widens")}
+
+
 def test_a_tunnel_group_without_labels_reaches_what_is_not_documented() -> None:
     before, after = make_shop(), make_shop()
     after["TunnelGroupBackend"][0]["labels"] = {}
