@@ -29,6 +29,8 @@ CREATES = """\
 
   + ReservedDomain/pay  manifests/payments.yaml:14
       will be created
+      → DNS record to set: pay.example.com CNAME (known after apply), unless the platform owns the
+        domain
       + domain: "pay.example.com"
 
   + TLSEdge/payments  manifests/payments.yaml:6
