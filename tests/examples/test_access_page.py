@@ -51,6 +51,4 @@ def test_the_commands_of_the_access_page_print_the_documented_output(
         sandbox.delete(f"/ip_policy_rules/{rule['id']}")
         manifests.write_text(changed)
         ran += approvals + run(after)
-    if request.config.getoption("--rewrite"):
-        PAGE.write_text(ran, encoding="utf-8")
-    assert without_days(ran) == without_days(PAGE.read_text(encoding="utf-8"))
+    transcripts.compare(PAGE, ran, write=request.config.getoption("--rewrite"), normalize=without_days)

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*\n(?:> .*\n)*)", re.MULTILINE)
 _ID = re.compile(r"\b([a-z]+)_[A-Za-z0-9]{27}\b")
 _TARGET = re.compile(r"\b[0-9a-f]{17}\.[0-9a-f]{3}\.(cname)\b")
-_MINUTE = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC\b")
+_MINUTE = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}\s+[0-9]{2}:[0-9]{2}\s+UTC\b")  # lines are wrapped
 _MARK = "=== end of command ==="
 _PORT = "4041"  # on the page; each run uses a free port
 _BIN = Path(sys.executable).parent
@@ -85,6 +85,13 @@ def rewrite(page: str, ran: list[Step]) -> str:
         return "```console\n" + "".join(texts) + "```"
 
     return _BLOCK.sub(block, page)
+
+
+def compare(page: Path, ran: str, *, write: bool, normalize: Callable[[str], str] = number_ids) -> None:
+    """Asserts that a page is the same as what ran. `write`: first write what ran (`--rewrite`)."""
+    if write:
+        page.write_text(ran, encoding="utf-8")
+    assert normalize(ran) == normalize(page.read_text(encoding="utf-8"))
 
 
 def _wait_for_server(command: str) -> str:
