@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.model.access_change import Verdict
 from reconciler.model.access_entry import AccessEntry
@@ -21,11 +22,13 @@ from reconciler.model.fleet import TaskState
 from reconciler.model.health import Actor, Health, HealthRow, State
 from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening, Past, Run
 from reconciler.model.plan import Call, Plan, Verb
+from reconciler.model.status import Due, StackStatus, Sync, Synced
 from reconciler.model.value import Ref
 from reconciler.rendering.fleet.rollup import RollUp
-from reconciler.rendering.html import fleet_page, plan_page, report_page
+from reconciler.rendering.html import fleet_page, plan_page, report_page, status_page
 from tests.harness import browser
 from tests.harness.browser import Browser
+from tests.harness.statuses import NOW, build_status
 from tests.rendering import fleets, hostile
 from tests.rendering.plans import CONTEXT, OF_A_BRANCH, REVIEWED, WHOLE, list_ways_in
 
@@ -104,6 +107,39 @@ ILL = (
     ),
     HealthRow("", "edgtls_2ZQbGvLdDUpPUpDlTeUWVVHqSZJ", Health(State.UNKNOWN, "its list could not be read")),
 )
+PROGRESSING = HealthRow(
+    "TunnelGroupBackend/web",
+    "bkdtg_1",
+    Health(
+        State.PROGRESSING,
+        "no tunnel with the labels app=web, color=blue, region=eu-central-1 is open",
+        "start an agent that opens a tunnel with the labels app=web, color=blue, region=eu-central-1",
+        Actor.AGENT,
+    ),
+)
+CHANGED = ("TLSEdge/payments", "ReservedDomain/old", "TunnelCredential/rome")
+"""Resources of the plan WHOLE."""
+
+
+def describe_stack(*rows: HealthRow) -> StackStatus:
+    """A stack with drift, changes that were not applied, and dates."""
+    sync = Sync(Synced.DRIFT, NOW, drifted=("IPPolicy/office", "TLSEdge/payments"), pending=CHANGED)
+    dates = (
+        Due(NOW + DAY, "TLSCertificate/administration-of-the-shop", "expires"),
+        Due(NOW + 2 * DAY, "AgentIngress/connect-to-the-administration-of-the-shop", "is renewed by the platform"),
+    )
+    return build_status(*rows, sync=sync, dates=dates)
+
+
+def describe_hostile_stack(text: str) -> StackStatus:
+    """A stack in which every text is foreign."""
+    states = (State.DEGRADED, State.UNKNOWN, State.PROGRESSING)
+    rows = (HealthRow(text, text, Health(state, text, text, Actor.ZONE_OWNER)) for state in states)
+    sync = Sync(Synced.DRIFT, NOW, drifted=(text,), pending=(text,), why=text)
+    status = build_status(*rows, sync=sync, dates=(Due(NOW, text, text),))
+    return replace(status, stack=text, account=text, environment=text)
+
+
 LOOKS = tuple(
     DriftCheck(
         day * DAY,
@@ -134,6 +170,9 @@ def list_hostile_ways_in() -> list[AccessEntry]:
 PAGES: dict[str, Callable[[], str]] = {
     "plan": lambda: plan_page.render_page(WHOLE, digest="blake2b:0123", budget=120),
     "branch": lambda: plan_page.render_page(OF_A_BRANCH, digest="blake2b:0123", context=CONTEXT),
+    "plan-health": lambda: plan_page.render_page(
+        WHOLE, health=[replace(row, address=name) for row, name in zip((*ILL[1:], PROGRESSING), CHANGED, strict=True)]
+    ),
     "large": lambda: plan_page.render_page(many(300)),
     "chain": lambda: plan_page.render_page(chain()),
     "hostile": lambda: plan_page.render_page(hostile.plan("".join(hostile.PIECES))),
@@ -144,6 +183,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "fleet-large": lambda: fleet_page.render_page(large_fleet()),
     "fleet-hostile": lambda: fleet_page.render_page(fleets.hostile_run("".join(hostile.PIECES))),
     "report": lambda: report_page.render_page("prod", Past(LOOKS, RUNS), now=30 * DAY, days=90),
+    "status": lambda: status_page.render_page(describe_stack(*ILL, PROGRESSING)),
+    "status-healthy": lambda: status_page.render_page(build_status(*DUE)),
+    "status-hostile": lambda: status_page.render_page(describe_hostile_stack("".join(hostile.PIECES))),
 }
 
 
@@ -189,6 +231,32 @@ def test_foreign_text_runs_no_script_and_creates_no_element(chromium: Browser, p
     assert (
         chromium.evaluate("document.querySelectorAll('img, script:not(body > script:last-child), iframe').length") == 0
     )
+    assert "</script>" in chromium.evaluate("document.body.textContent")
+    assert chromium.complaints == []
+
+
+def test_the_page_of_a_plan_shows_why_a_changed_resource_does_not_work(
+    chromium: Browser, pages: dict[str, Path]
+) -> None:
+    chromium.open(pages["plan-health"])
+    chromium.evaluate("document.querySelectorAll('.card').forEach(card => { card.open = true; })")
+    for row in (ILL[1], PROGRESSING):
+        assert row.health.reason in chromium.evaluate("document.body.innerText")
+    chromium.press("/")
+    chromium.write("waits for dns")
+    assert visible_addresses(chromium) == [CHANGED[0]]
+
+
+def test_the_page_of_a_status_shows_who_acts_and_no_foreign_element(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["status"])
+    text = chromium.evaluate("document.body.innerText")
+    for row in (*ILL[1:], PROGRESSING):
+        assert row.health.reason in text
+        assert row.health.advice in text
+    elements = "document.querySelectorAll('img, script, iframe').length"
+    own = chromium.evaluate(elements)
+    chromium.open(pages["status-hostile"])
+    assert chromium.evaluate(elements) == own
     assert "</script>" in chromium.evaluate("document.body.textContent")
     assert chromium.complaints == []
 
