@@ -23,7 +23,7 @@ _FEW: Final = 3
 
 
 def list_needs(records: Iterable[Record], jobs: Mapping[str, CertificateJob]) -> tuple[Need, ...]:
-    """The records by name and type. `jobs`: the certificates that the platform obtains, by the resource."""
+    """The records by name and type. `jobs`: the certificates that the platform obtains, by `Record.object`."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in (records := tuple(records)):
         groups.setdefault((record.owner, record.type), []).append(record)
@@ -37,17 +37,18 @@ def list_needs(records: Iterable[Record], jobs: Mapping[str, CertificateJob]) ->
 
 def _describe_need(group: Sequence[Record], wildcards: Mapping[str, str], jobs: Mapping[str, CertificateJob]) -> Need:
     first = group[0]
-    needed_by = tuple(sorted({record.needed_by for record in group}))
+    objects = tuple(sorted({record.object for record in group}))
     is_exact = first.type == "CNAME" and not first.owner.startswith(("*.", "_"))
     above = (wildcards[parent] for parent in list_parents(first.owner) if parent in wildcards)
     return Need(
         first.owner,
         first.type,
         tuple(sorted({record.value for record in group})),
-        needed_by,
+        tuple(sorted({record.needed_by for record in group})),
         first.purpose,
         accepts=tuple(above) if is_exact else (),
-        job=next((jobs[name] for name in needed_by if name in jobs), None),
+        job=next((jobs[name] for name in objects if name in jobs), None),
+        objects=objects,
     )
 
 
@@ -79,13 +80,13 @@ def judge_records(
     """What DNS says about each need, together with what the platform says about the certificate."""
     findings = [DNSFinding(need, judge_need(need, evidence)) for need in list_needs(records, jobs)]
     waiting = {
-        name for finding in findings for name in finding.need.needed_by if finding.health.state is not State.HEALTHY
+        name for finding in findings for name in finding.need.objects if finding.health.state is not State.HEALTHY
     }
-    return tuple(_add_job(finding, is_last=waiting.isdisjoint(finding.need.needed_by)) for finding in findings)
+    return tuple(_add_job(finding, is_last=waiting.isdisjoint(finding.need.objects)) for finding in findings)
 
 
 def _add_job(finding: DNSFinding, *, is_last: bool) -> DNSFinding:
-    """The finding with the error of the certificate. `is_last`: all records of the resource are set."""
+    """The finding with the error of the certificate. `is_last`: all records of the object are set."""
     job, health = finding.need.job, finding.health
     if job is None or job.error != _DNS_ERROR or (health.state is State.HEALTHY and not is_last):
         return finding

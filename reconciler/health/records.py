@@ -24,21 +24,26 @@ def _find_records(facts: Facts) -> Iterator[Record]:
     for kind in kinds.every():
         for live in facts.list_objects(kind.name) if kind.records is not None else ():
             assert kind.records is not None
-            yield from (replace(record, needed_by=_name(live)) for record in kind.records(live.body))
+            for record in kind.records(live.body):
+                yield replace(record, needed_by=_name(live), object=_identify(live))
 
 
 def _name(live: Live) -> str:
-    return str(live.owner.address) if live.owner is not None else f"{live.kind}/{live.id}"
+    return str(live.owner.address) if live.owner is not None else _identify(live)
+
+
+def _identify(live: Live) -> str:
+    return f"{live.kind}/{live.id}"
 
 
 def list_jobs(facts: Facts) -> Mapping[str, CertificateJob]:
-    """The certificates that the platform obtains, by the name of the resource in `Record.needed_by`."""
+    """The certificates that the platform obtains, by `Record.object`."""
     found = {}
     for kind in kinds.every():
         for live in facts.list_objects(kind.name) if kind.records is not None else ():
             if authority := text_at(live.body, "certificate_management_policy", "authority"):
                 job = value_at(live.body, ["certificate_management_status", "provisioning_job"])
-                found[_name(live)] = CertificateJob(
+                found[_identify(live)] = CertificateJob(
                     authority,
                     text_at(job, "error_code"),
                     read_instant(value_at(job, ["started_at"])),

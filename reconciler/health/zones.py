@@ -40,9 +40,9 @@ def _clean(record: Record) -> Record:
     return replace(record, owner=owner or record.owner, value=value or record.value)
 
 
-def _order(record: Record) -> tuple[Sequence[str], str, str, str]:
+def _order(record: Record) -> tuple[Sequence[str], str, str, str, str]:
     """By name as zones are ordered: a name is followed by the names below it."""
-    return [*reversed(record.owner.split("."))], record.type, record.value, record.needed_by
+    return [*reversed(record.owner.split("."))], record.type, record.value, record.needed_by, record.object
 
 
 def _check_record(record: Record, zones: Sequence[str]) -> Misplaced | None:

@@ -117,6 +117,7 @@ class Need(Struct, frozen=True):
     values   the values, each of which must be there
     accepts  other values of a CNAME that serve the name too: those of a wildcard above it
     job      how the platform obtains the certificate of the name, if it does
+    objects  the objects that need it, by kind and id; `needed_by` has their names
     """
 
     owner: str
@@ -126,6 +127,7 @@ class Need(Struct, frozen=True):
     purpose: str = ""
     accepts: tuple[str, ...] = ()
     job: CertificateJob | None = None
+    objects: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:

@@ -76,8 +76,9 @@ class Record(Struct, frozen=True):
     """A DNS record that the account needs.
 
     owner      the name that has the record
-    needed_by  the address of the object, or its kind and id
+    needed_by  the address of the object, or its kind and id: a name to show, which objects of two stacks may share
     purpose    what does not work without it: `traffic`
+    object     kind and id of the object
     """
 
     owner: str
@@ -85,6 +86,7 @@ class Record(Struct, frozen=True):
     value: str
     needed_by: str = ""
     purpose: str = ""
+    object: str = ""
 
 
 class Issued(Struct, frozen=True):

@@ -33,36 +33,48 @@ class DNSReport(Struct, frozen=True):
 
     findings  one for each name and type
     records   what was asked for; its misplaced records cannot be asked for
+    unread    the kinds whose list is incomplete, so that more records may be needed, with the reason
     """
 
     findings: tuple[DNSFinding, ...]
     records: DNSRecords
+    unread: Mapping[str, str] = {}
 
     @property
     def state(self) -> State:
-        """The worst state: a record that cannot be set counts as degraded."""
+        """The worst state: a record that cannot be set counts as degraded, and an incomplete list as unknown."""
         states = {finding.health.state for finding in self.findings}
         if self.records.misplaced or State.DEGRADED in states:
             return State.DEGRADED
+        if self.unread:
+            return State.UNKNOWN
         return next((state for state in (State.UNKNOWN, State.PROGRESSING) if state in states), State.HEALTHY)
 
 
 async def find_records(project: OpenProject, on_event: OnEvent = ignore_event) -> DNSRecords:
     """The records that the account needs, by zone of the project. Raises UnreadableAccount if a list is incomplete."""
-    return _place(project, await _read_facts(project, on_event))
+    facts = await _read_facts(project, on_event)
+    for name, why in _list_unread(facts).items():
+        raise UnreadableAccount(f"the list of {name} is incomplete, so that records may be missing: {why}")
+    return _place(project, facts)
 
 
 async def verify_records(
     project: OpenProject, name_server: str | None = None, on_event: OnEvent = ignore_event
 ) -> DNSReport:
-    """Asks the name servers of each zone for the records that the account needs.
+    """Asks the name servers of each zone for the records that the account needs, as far as its lists could be read.
 
     name_server  `HOST:PORT` of the server to ask instead
 
-    Raises UnreadableAccount, and OperationError if the library is missing or `name_server` is no address.
+    Raises UnreadableAccount if no list could be read, and OperationError if the library is missing or `name_server` is
+    no address.
     """
     _settings(name_server)
-    return await verify_facts(project, await _read_facts(project, on_event), name_server)
+    facts = await _read_facts(project, on_event)
+    unread = _list_unread(facts)
+    if unread and not any(listing.complete or listing.objects for listing in facts.snapshot.listings.values()):
+        raise UnreadableAccount(f"no list of objects that need records could be read: {min(unread.values())}")
+    return await verify_facts(project, facts, name_server)
 
 
 async def verify_facts(
@@ -84,7 +96,7 @@ async def verify_facts(
         evidence = await dns.observe(questions, settings)
     except dns.MissingLibrary as missing:
         raise OperationError(str(missing)) from None
-    return DNSReport(judge_records(found.records, jobs, evidence), found)
+    return DNSReport(judge_records(found.records, jobs, evidence), found, _list_unread(facts))
 
 
 def _settings(name_server: str | None) -> dns.Settings:
@@ -169,7 +181,10 @@ async def _read_facts(project: OpenProject, on_event: OnEvent) -> Facts:
     needing = [kind for kind in kinds.every() if kind.records is not None]
     async with project.open_reader(on_event) as reader:
         snapshot = await observe(reader, needing, concurrency=project.parallelism)
-    for name, listing in snapshot.listings.items():
-        if not listing.complete and listing.is_offered:
-            raise UnreadableAccount(f"the list of {name} is incomplete, so that records may be missing: {listing.why}")
     return Facts(snapshot, project.runtime.now())
+
+
+def _list_unread(facts: Facts) -> dict[str, str]:
+    """The kinds whose objects need records and whose list is incomplete, with the reason."""
+    listings = {kind.name: facts.snapshot.of(kind.name) for kind in kinds.every() if kind.records is not None}
+    return {name: listing.why for name, listing in listings.items() if not listing.complete and listing.is_offered}

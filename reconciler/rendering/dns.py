@@ -207,9 +207,12 @@ def _text_table(title: str, rows: Sequence[_Row]) -> Iterator[str]:
 # --- what name servers say --------------------------------------------------------------------------------------------
 
 
-def render_findings(findings: Sequence[DNSFinding], records: DNSRecords) -> str:
-    """What is wrong or unknown, with what to do and who has to, and how many records are set."""
-    lines = list(_list_sums(findings, records))
+def render_findings(findings: Sequence[DNSFinding], records: DNSRecords, unread: Mapping[str, str]) -> str:
+    """What is wrong or unknown, with what to do and who has to, and how many records are set.
+
+    unread  the kinds whose list is incomplete, with the reason
+    """
+    lines = [_describe_sums(findings, records, is_complete=not unread)]
     for finding in findings:
         if finding.health.state is State.HEALTHY:
             continue
@@ -220,10 +223,16 @@ def render_findings(findings: Sequence[DNSFinding], records: DNSRecords) -> str:
             lines.append(f"    {who}{health.advice}")
     for item in records.misplaced:
         lines += ["", f"! {item.record.needed_by}", f"    {item.why}", f"    {item.remedy}"]
+    for name, why in unread.items():
+        lines += [
+            "",
+            f"{_SIGNS[State.UNKNOWN]} {name}",
+            f"    its list is incomplete, so that more records may be needed: {why}",
+        ]
     return _join(map(terminal_text.sanitize, lines))
 
 
-def _list_sums(findings: Sequence[DNSFinding], records: DNSRecords) -> Iterator[str]:
+def _describe_sums(findings: Sequence[DNSFinding], records: DNSRecords, *, is_complete: bool) -> str:
     states = [finding.health.state for finding in findings]
     numbers = {
         "set": states.count(State.HEALTHY),
@@ -232,11 +241,13 @@ def _list_sums(findings: Sequence[DNSFinding], records: DNSRecords) -> Iterator[
         "unknown": states.count(State.UNKNOWN),
     }
     parts = [f"{number} {word}" for word, number in numbers.items() if number]
-    yield f"DNS: {', '.join(parts)}." if parts else f"DNS: {count(0, 'record')} needed."
+    if not is_complete:
+        return f"DNS, as far as the account could be read: {', '.join(parts) or 'no record'}."
+    return f"DNS: {', '.join(parts)}." if parts else f"DNS: {count(0, 'record')} needed."
 
 
-def render_findings_json(findings: Sequence[DNSFinding], records: DNSRecords) -> str:
-    """One JSON object: what each name needs and what DNS says about it."""
+def render_findings_json(findings: Sequence[DNSFinding], records: DNSRecords, unread: Mapping[str, str]) -> str:
+    """One JSON object: what each name needs and what DNS says about it. `unread`: as of `render_findings`."""
     return _to_json(
         {
             "findings": [
@@ -258,5 +269,6 @@ def render_findings_json(findings: Sequence[DNSFinding], records: DNSRecords) ->
                 for item in records.misplaced
                 for row in _merge([item.record])
             ],
+            "unread": [{"kind": name, "why": why} for name, why in unread.items()],
         }
     )

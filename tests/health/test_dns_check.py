@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.health.dns_check import judge_need, judge_records, list_needs, list_questions
 from reconciler.model.dns import Answer, CertificateJob, Evidence, Reply
@@ -41,9 +42,15 @@ def silent(server: str = SERVER) -> Answer:
     return Answer(server, Reply.UNKNOWN, why="no answer within 3 s")
 
 
+def identify(*records: Record) -> list[Record]:
+    """The records of objects whose ids are their names."""
+    return [replace(record, object=record.object or record.needed_by) for record in records]
+
+
 def judge(given: Answers, *records: Record, job: CertificateJob | None = None) -> list[Health]:
-    jobs = {} if job is None else {record.needed_by: job for record in records}
-    return [finding.health for finding in judge_records(records, jobs, Evidence(given))]
+    own = identify(*records)
+    jobs = {} if job is None else {record.object: job for record in own}
+    return [finding.health for finding in judge_records(own, jobs, Evidence(given))]
 
 
 def judge_shop(*answers: Answer, job: CertificateJob | None = None, **beside: list[Answer]) -> Health:
@@ -310,6 +317,18 @@ def test_only_the_missing_record_of_a_wildcard_is_reported_with_the_error() -> N
     assert challenge.reason.startswith("DNS_ERROR since")
 
 
+def test_the_missing_record_of_an_object_with_the_same_address_in_another_stack_delays_nothing() -> None:
+    other = Record("shop.example.org", "CNAME", TARGET, SHOP.needed_by, "traffic", "ReservedDomain/rd_2")
+    given = {
+        (SHOP.owner, "CNAME"): [answer(TARGET)],
+        (other.owner, "CNAME"): [absent()],
+        ("example.com", "CAA"): [absent()],
+    }
+    own, theirs = judge(given, replace(SHOP, object="ReservedDomain/rd_1"), other, job=FAILED)
+    assert "shop.example.com is set now" in own.reason
+    assert (own.state, theirs.state) == (State.PROGRESSING, State.DEGRADED)
+
+
 def test_an_error_that_is_not_about_dns_is_not_mixed_in() -> None:
     job = CertificateJob("letsencrypt", "INTERNAL_ERROR", clock(14, 2), clock(14, 20))
     assert judge_shop(answer(TARGET), job=job) == Health(State.HEALTHY)
@@ -334,8 +353,8 @@ everything = st.fixed_dictionaries(
 
 @given(everything, st.sampled_from([None, JOB, FAILED]))
 def test_only_an_answer_proves_that_a_record_is_missing_or_set(given: Answers, job: CertificateJob | None) -> None:
-    records = (SHOP, WILD, CHALLENGE, *NS)
-    jobs = {} if job is None else {record.needed_by: job for record in records}
+    records = identify(SHOP, WILD, CHALLENGE, *NS)
+    jobs = {} if job is None else {record.object: job for record in records}
     for need in list_needs(records, jobs):
         health = judge_need(need, Evidence(given))
         known = [answer for answer in given.get((need.owner, need.type), []) if answer.reply is not Reply.UNKNOWN]
@@ -350,8 +369,8 @@ def test_only_an_answer_proves_that_a_record_is_missing_or_set(given: Answers, j
 @given(st.sampled_from([None, JOB]))
 def test_all_names_that_a_verdict_depends_on_are_queried(job: CertificateJob | None) -> None:
     """Answers to all questions, and to nothing else, leave nothing unknown."""
-    records = (SHOP, WILD, CHALLENGE, *NS)
-    jobs = {} if job is None else {record.needed_by: job for record in records}
+    records = identify(SHOP, WILD, CHALLENGE, *NS)
+    jobs = {} if job is None else {record.object: job for record in records}
     needs = list_needs(records, jobs)
     given = {question: [absent()] for need in needs for question in list_questions(need)}
     given |= {(need.owner, need.type): [answer(*need.values)] for need in needs}

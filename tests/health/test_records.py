@@ -15,9 +15,10 @@ def test_a_wildcard_needs_a_record_for_traffic_and_one_for_its_certificate() -> 
         "acme_challenge_cname_target": "b.acme.example.net",
     }
 
+    own = "ReservedDomain/rd_1"
     assert list_records(build_facts({"ReservedDomain": [domain]})) == (
-        Record("*.shop.example.com", "CNAME", "a.cname.example.net", "ReservedDomain/rd_1", "traffic"),
-        Record("_acme-challenge.shop.example.com", "CNAME", "b.acme.example.net", "ReservedDomain/rd_1", "certificate"),
+        Record("*.shop.example.com", "CNAME", "a.cname.example.net", own, "traffic", own),
+        Record("_acme-challenge.shop.example.com", "CNAME", "b.acme.example.net", own, "certificate", own),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from reconciler.api import dns
 from reconciler.model.dns import Evidence
 from reconciler.model.health import Actor, Health, State
 from reconciler.operations import dns_records
-from reconciler.operations.errors import OperationError, UnusableOutput
+from reconciler.operations.errors import OperationError, UnreadableAccount, UnusableOutput
 from reconciler.operations.results import Status
 from reconciler.operations.workspace import Workspace
 from reconciler.rendering import dns as rendering
@@ -58,6 +59,36 @@ async def test_verification_compares_with_the_answers_of_name_servers(workspace:
     assert (await workspace.verify_dns(f"127.0.0.1:{port}")).state is State.UNKNOWN
     with pytest.raises(OperationError, match="write HOST or HOST:PORT"):
         await workspace.verify_dns("127.0.0.1:0")
+
+
+async def test_an_incomplete_list_is_never_healthy_and_the_records_that_are_known_are_judged(
+    workspace: Workspace, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    (record,) = (await workspace.dns_records()).records
+    zone, port = tmp_path / "zone", free_port()
+    server = f"127.0.0.1:{port}"
+    sandbox.fault("GET /agent_ingresses*", then="status", status=400, times=0)
+    with name_server("127.0.0.1", port, {"example.com.": zone}):
+        for target, state, whole in (
+            ("old.example.net", State.DEGRADED, State.DEGRADED),
+            (record.value, State.HEALTHY, State.UNKNOWN),
+        ):
+            zone.write_text(f"shop.example.com. 60 IN CNAME {target}.\n")
+            report = await workspace.verify_dns(server)
+            assert [finding.health.state for finding in report.findings] == [state]
+            assert report.state is whole
+        report = await workspace.verify_dns(server)
+    assert list(report.unread) == ["AgentIngress"]
+    text = rendering.render_findings(report.findings, report.records, report.unread)
+    assert text.startswith("DNS, as far as the account could be read: 1 set.\n")
+    assert "? AgentIngress\n    its list is incomplete, so that more records may be needed: " in text
+    listed = json.loads(rendering.render_findings_json(report.findings, report.records, report.unread))
+    assert [row["kind"] for row in listed["unread"]] == ["AgentIngress"]
+    with pytest.raises(UnreadableAccount, match="the list of AgentIngress is incomplete"):
+        await workspace.dns_records()
+    sandbox.fault("GET /reserved_domains*", then="status", status=400, times=0)
+    with pytest.raises(UnreadableAccount, match="no list of objects that need records could be read"):
+        await workspace.verify_dns(server)
 
 
 Edit = Callable[[list[str]], Iterable[str]]

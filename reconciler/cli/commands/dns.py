@@ -122,7 +122,7 @@ def _verify(common: options.Options, opened: Workspace, form: str, name_server: 
 
     report = workspaces.run(opened.verify_dns(name_server, on_event=ReadProgress(common.quiet)))
     render = rendering.render_findings_json if form == "json" else rendering.render_findings
-    output.print_result(render(report.findings, report.records))
+    output.print_result(render(report.findings, report.records, report.unread))
     if report.state is State.DEGRADED:
         return exit_codes.DEGRADED
     return exit_codes.DONE if report.state is State.HEALTHY else exit_codes.CHANGES
