@@ -248,8 +248,8 @@ class _Execution(Struct):
         fleet = self.source.fleet
         member = fleet.members.get(key[0])
         needs = fleet.resource_of(member) if member is not None else ""  # the worker reports a missing member
-        source = self.source
-        return Task(self.run.id, self.run.fleet, *key, self.run.verb, source.source, source.file, source.commit, needs)
+        run, source = self.run, self.source
+        return Task(run.id, run.fleet, *key, run.verb, source.source, source.file, source.commit, needs, run.health)
 
     def _report(self, waiting: str) -> None:
         seconds = self.runtime.clock.now() - self.began

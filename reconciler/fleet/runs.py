@@ -54,6 +54,7 @@ async def start_run(
     approved_shapes: Iterable[str] = (),
     actor: str = "",
     commit: str = "",
+    health: bool = False,
     now: float,
 ) -> Run:
     """Creates a run with its tasks, without starting it.
@@ -62,6 +63,7 @@ async def start_run(
     reviewed         of an apply: the run of plans whose changes may be applied
     approved_shapes  of an apply
     commit           of the files, for reports, if workers do not check out a commit
+    health           of a drift check: also judge whether the objects work
     """
     fleet = source.fleet
     run = Run(
@@ -76,6 +78,7 @@ async def start_run(
         approved_shapes=tuple(approved_shapes),
         actor=actor,
         waves=fleet.waves if verb is RunVerb.APPLY else (),
+        health=health,
     )
     members = [member for member in fleet.members.values() if member.matches(selected or {})]
     if reviewed is None:

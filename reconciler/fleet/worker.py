@@ -31,6 +31,8 @@ from reconciler.fleet.keys import KeyNotFound, find_key
 from reconciler.model import exit_codes
 from reconciler.model.event import Outcome
 from reconciler.model.fleet import Fleet, Run, RunVerb, Shape, Task, TaskRecord, TaskState
+from reconciler.model.health import HealthRow, State
+from reconciler.model.history import CheckedHealth
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
@@ -283,7 +285,8 @@ class _Attempt(Struct, frozen=True):
         reading = _with_few_reads(workspace)
         if self.task.verb is RunVerb.PLAN:
             return await self._record_plan((await reading.plan()).plan, assigned, workspace.read_rules())
-        return await self._record_drift((await reading.drift()).plan, assigned, workspace.read_rules())
+        plan = (await reading.drift(health=self.task.health)).plan
+        return await self._record_drift(plan, assigned, workspace.read_rules())
 
     def _open(self, assigned: Assignment, runtime: Runtime) -> Workspace:
         project, member, files = assigned.project, assigned.member, self.context.files
@@ -311,8 +314,13 @@ class _Attempt(Struct, frozen=True):
         """The record of a drift check."""
         if plan.errors:
             return _fail(self.record, _first_of(plan.errors))
-        record = await self._store_shape(plan, assigned, rules)
-        return replace(record, exit_code=exit_codes.CHANGES if plan.has_drift else exit_codes.DONE)
+        record = await self._store_shape(
+            replace(plan, health=None), assigned, rules
+        )  # members with one shape differ in it
+        health = _check_health(plan.health) if plan.health is not None else None
+        is_degraded = any(row.health.state is State.DEGRADED for row in plan.health or ())
+        code = exit_codes.CHANGES if plan.has_drift else exit_codes.DEGRADED if is_degraded else exit_codes.DONE
+        return replace(record, exit_code=code, health=health)
 
     async def _store_shape(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
         """Stores the shape of a plan, and returns the record of the task."""
@@ -378,6 +386,17 @@ class _Attempt(Struct, frozen=True):
             case Status.BLOCKED:
                 return replace(record, state=TaskState.BLOCKED)
         return replace(record, state=TaskState.FAILED)
+
+
+def _check_health(rows: Sequence[HealthRow]) -> CheckedHealth:
+    """What a fleet shows of the health of a member: the objects that are not healthy."""
+    ill = (row for row in rows if row.health.state is not State.HEALTHY)
+    return CheckedHealth(len(rows), tuple(map(_shorten, ill)))
+
+
+def _shorten(row: HealthRow) -> HealthRow:
+    health = row.health
+    return replace(row, health=replace(health, reason=_one_line(health.reason), advice=_one_line(health.advice)))
 
 
 def _describe_guards(fleet: Fleet) -> Json:

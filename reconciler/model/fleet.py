@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct, field
 
+from reconciler.model.history import CheckedHealth
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json
 
@@ -210,6 +211,7 @@ class Task(Struct, frozen=True):
     file    the fleet file, relative to the source
     commit  empty: the files as they are
     needs   Dask resource; empty: none
+    health  of a drift check: also judge whether the objects work
     """
 
     run: str
@@ -221,6 +223,7 @@ class Task(Struct, frozen=True):
     file: str
     commit: str = ""
     needs: str = ""
+    health: bool = False
 
     @property
     def key(self) -> str:
@@ -243,6 +246,7 @@ class TaskRecord(Struct, frozen=True):
     requests     sent by all attempts
     started      seconds since 1970
     ended        seconds since 1970
+    health       of a drift check that judged it: the objects that are not healthy; None: unknown
     """
 
     run: str
@@ -261,6 +265,7 @@ class TaskRecord(Struct, frozen=True):
     requests: int = 0
     started: float | None = None
     ended: float | None = None
+    health: CheckedHealth | None = None
 
     @property
     def key(self) -> str:
@@ -277,6 +282,7 @@ class Run(Struct, frozen=True):
     actor            who started it, as the CI system names the person
     reason           why it failed
     waves            of an apply: the waves of the fleet file when the run was started
+    health           of a drift check: whether it judges health
     """
 
     id: str
@@ -294,6 +300,7 @@ class Run(Struct, frozen=True):
     actor: str = ""
     reason: str = ""
     waves: tuple[Wave, ...] = ()
+    health: bool = False
 
     def wave_at(self, place: int) -> Wave:
         """The wave of a task, by its place."""

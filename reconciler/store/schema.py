@@ -209,6 +209,7 @@ fleet_runs = Table(
     Column("approved_waves", Text, nullable=False),  # JSON object: `approved`, names; `waves` of the run
     Column("actor", String, nullable=False),
     Column("reason", Text, nullable=False),
+    Column("health", Integer, nullable=False),  # 1: a drift check that judges health
     Column("seal", String, nullable=False),  # over id, reviewed, approved_shapes, approved_waves
 )
 
@@ -231,6 +232,7 @@ fleet_tasks = Table(
     Column("requests", Integer, nullable=False),  # of all attempts
     Column("started", Float),
     Column("ended", Float),
+    Column("health", Text),  # JSON object; null: it was not judged
     Column("alive", Float),  # last heartbeat of the last attempt
     Column("sent", Integer, nullable=False),  # requests of the last attempt, as of its last heartbeat
     Column("earlier_alive", Float),  # last heartbeat of the attempts before

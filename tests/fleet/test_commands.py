@@ -217,6 +217,66 @@ def test_a_fleet_reports_who_can_reach_what_once_for_all_members(shell: FleetShe
     assert words.count("Shape SHAPE") == 1  # one review, though the ids of the rules differ
 
 
+CERTIFIED: dict[str, Any] = {
+    "kind": "ReservedDomain",
+    "name": "agents",
+    "spec": {
+        "domain": "agents.${{ var.site }}.example.com",
+        "certificate_management_policy": {"authority": "letsencrypt"},
+    },
+}
+
+
+LEDGER: dict[str, Any] = {"kind": "TunnelGroupBackend", "name": "ledger", "spec": {"labels": {"app": "ledger"}}}
+CERTIFICATES = """\
+Health:
+  ! 2 members (globex, initech): degraded: ReservedDomain/agents: the
+    certificate waits for DNS; the platform tries again at TIME
+    (the owner of the DNS zone acts: set agents.globex.example.com CNAME TARGET)
+      this is what to do in globex; it differs in the others
+"""
+
+
+def test_the_health_of_a_fleet_is_reported_by_reason_with_the_number_of_members(
+    shell: FleetShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tunnels_read() -> bool:
+        accounts = shell.sandbox.accounts.values()
+        return any(entry["path"].startswith("/tunnels") for account in accounts for entry in account.log())
+
+    write_fleet(shell.root, MEMBERS, CERTIFIED, LEDGER, limits={"members_at_once": 1})
+    hosts = ("*.globex.*", "*.initech.*")
+    shell.sandbox.provision(*({"host": host, "error_code": "DNS_ERROR", "retry_after": 86_400} for host in hosts))
+    assert shell.fleet("apply", "--auto-approve", "--quiet").code == 0
+    assert (shell.fleet("drift").code, tunnels_read()) == (0, False)
+    refused = shell.fleet("status", "--health")
+    assert (refused.code, "no run of fleet shops checked health" in refused.err) == (64, True)
+    assert "did not check health" in shell.fleet("status", shell.newest(), "--health").err
+
+    found = shell.fleet("drift", "--health")
+    assert (found.code, tunnels_read(), "Shape" in found.out) == (7, True, False)
+    assert shell.fleet("drift").code == 0  # a later run that did not judge it
+    status = shell.fleet("status", "--health")
+    assert status.code == 7
+    text = re.sub(r"CNAME\s+\S+\)", "CNAME TARGET)", status.out)
+    assert CERTIFICATES in text
+    waiting = "~ 3 members (acme, globex, initech): progressing: TunnelGroupBackend/ledger: no tunnel with the labels"
+    assert waiting in " ".join(text.split())
+    assert text.endswith("3 members: 3 succeeded.\nNo drift.\nHealth: 2 members degraded, 1 progressing.\n")
+
+    monkeypatch.setenv("KEY_GLOBEX", "revoked")
+    shell.sandbox.provision()
+    shell.sandbox.accounts["initech"].get("/reserved_domains")
+    assert shell.fleet("drift", "--health", "--format", "json=drift.json").code == 6
+    partly = shell.fleet("status", "--health", "--format", "text", "--format", "json=health.json")
+    assert partly.code == 2  # nothing is degraded, and an account that was not read is not healthy
+    assert "? 1 member (globex): unknown: the account was not checked: " in partly.out
+    written = json.loads((shell.root / "health.json").read_text())
+    assert written["health"]["states"] == {"unknown": 1, "progressing": 2}
+    tasks = {task["member"]: task["health"] for task in written["tasks"]}
+    assert (tasks["globex"], tasks["acme"]["judged"], len(tasks["acme"]["rows"])) == (None, 2, 1)
+
+
 def test_an_apply_waits_for_the_approval_of_a_wave_and_resumes(shell: FleetShell) -> None:
     write(shell, waves=WAVES)
     result = shell.fleet("apply", "--auto-approve")

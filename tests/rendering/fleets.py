@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from reconciler.model import exit_codes
 from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
@@ -25,6 +26,8 @@ from reconciler.model.fleet import (
     TaskState,
     Wave,
 )
+from reconciler.model.health import Actor, Health, HealthRow, State
+from reconciler.model.history import CheckedHealth
 from reconciler.model.plan import Approval, Call, Plan, Verb
 from reconciler.model.value import Secret
 from reconciler.rendering.fleet.rollup import RollUp, build_rollup
@@ -187,6 +190,51 @@ DRIFTED = roll_up(
     ],
     replace(ENDED, verb=RunVerb.DRIFT),
 )
+
+
+DNS = Health(State.DEGRADED, "the certificate waits for DNS", "", Actor.ZONE_OWNER)
+
+
+def with_health(place: int, *healths: Health, address: str = "ReservedDomain/agents") -> TaskRecord:
+    """A task that found an object of the member with each of these healths."""
+    rows = tuple(HealthRow(address, f"rd_{place}", health) for health in healths)
+    degraded = any(health.state is State.DEGRADED for health in healths)
+    code = exit_codes.DEGRADED if degraded else exit_codes.DONE
+    return replace(
+        task(place), counts={}, changes={}, shape="", exit_code=code, health=CheckedHealth(len(rows) + 1, rows)
+    )
+
+
+JUDGED = replace(ENDED, verb=RunVerb.DRIFT, health=True)
+
+
+def without_record(place: int, target: str = "agents.cname.example") -> TaskRecord:
+    """A task whose member has a host without its DNS record."""
+    host = f"agents.shop-{place}.example.com"
+    reason = f"the certificate of {host} waits for DNS since 2026-11-23 12:{place:02} UTC"
+    return with_health(place, replace(DNS, reason=reason, advice=f"set {host} CNAME {target}"))
+
+
+ILL = roll_up(
+    [
+        *(without_record(place) for place in range(1, 5)),
+        with_health(5),
+        with_health(6, Health(State.PROGRESSING, "no agent is connected", "start one", Actor.AGENT)),
+        task(7, TaskState.FAILED),
+    ],
+    JUDGED,
+)
+
+
+def hostile_health(text: str) -> RollUp:
+    """The text in every value from the platform, and in the names of members and projects."""
+    health = replace(DNS, reason=f"x{text}", advice=f"x{text}")
+    ill = [
+        replace(with_health(place, health, address=f"ReservedDomain/x{text}"), project=f"p{text}") for place in (1, 2)
+    ]
+    other = replace(with_health(3, replace(health, advice="y")), project="q", member=f"m{text}")
+    tasks = [*ill, other, replace(task(4, TaskState.FAILED), reason=f"x{text}")]
+    return build_rollup(fleet(0), JUDGED, tasks, {}, NOON)
 
 
 def hostile_run(text: str) -> RollUp:

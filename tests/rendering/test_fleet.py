@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from reconciler.model import exit_codes
 from reconciler.model.access_change import Verdict
 from reconciler.model.fleet import Amount, Member, Pause, Run, RunState, RunVerb, TaskState, Wave
+from reconciler.model.health import Health, State
 from reconciler.rendering import terminal_text
 from reconciler.rendering.fleet import junit, markdown, report_json, text
 from reconciler.rendering.fleet.reasons import abstract
@@ -27,8 +28,11 @@ from tests.rendering import fleets, hostile
 from tests.rendering.fleets import (
     APPLY,
     APPLYING,
+    DNS,
     DRIFTED,
     ENDED,
+    ILL,
+    JUDGED,
     NOON,
     PLAIN,
     PLANNED,
@@ -38,13 +42,15 @@ from tests.rendering.fleets import (
     WIDE,
     roll_up,
     task,
+    with_health,
+    without_record,
 )
 from tests.rendering.test_html import Tags
 from tests.rendering.test_markdown import structure
 from tests.rendering.test_text import compare
 from tests.security.test_orders import orders_in
 
-RUNS = {"plan": PLANNED, "apply": APPLYING, "stopped": STOPPED, "drift": DRIFTED}
+RUNS = {"plan": PLANNED, "apply": APPLYING, "stopped": STOPPED, "drift": DRIFTED, "health": ILL}
 ROOT = Path(__file__).parents[2]
 
 
@@ -156,6 +162,82 @@ def test_many_changes_of_entry_points_are_truncated() -> None:
     assert len(json.loads(report_json.render_json(seen))["access"]) == 200
 
 
+# --- health
+
+
+@pytest.mark.parametrize("render", FORMATS)
+def test_a_reason_that_many_members_have_is_one_row_with_the_variables_of_the_members(
+    render: Callable[[RollUp], str],
+) -> None:
+    words = render_words(render, ILL)
+    ill = "degraded: ReservedDomain/agents: the certificate of agents.${{ var.domain }} waits for DNS since …"
+    advice = "(the owner of the DNS zone acts: set agents.${{ var.domain }} CNAME agents.cname.example)"
+    assert words.count(f"{ill} {advice}") == 1
+    assert "unknown: the account was not checked: The API key of … is invalid." in words
+    assert words.index("degraded: Res") < words.index("unknown: the") < words.index("progressing: Res")
+    assert "Health: 4 members degraded, 1 unknown, 1 progressing, 1 healthy." in words
+    assert "what to do in" not in words
+
+
+def test_advice_that_differs_is_that_of_one_member() -> None:
+    seen = roll_up([without_record(place, f"{place}x.cname.example") for place in (2, 3)], JUDGED)
+    (ill,) = seen.health.rows if seen.health else ()
+    assert (ill.members, ill.row.health.advice) == (2, "set agents.shop-2.example.com CNAME 2x.cname.example")
+    assert "this is what to do in shop-2; it differs in the others" in text.render_status(seen, health=True)
+
+
+def test_objects_with_different_numbers_in_their_names_are_different_rows() -> None:
+    tasks = [with_health(place, DNS, address=f"ReservedDomain/host-{place}") for place in (1, 2)]
+    seen = roll_up(tasks, JUDGED)
+    assert [row.members for row in seen.health.rows] == [1, 1] if seen.health else False
+
+
+def test_a_page_shows_the_gravest_reasons_of_many() -> None:
+    tasks = [with_health(place, DNS, address=f"ReservedDomain/host-{place}") for place in range(1, 201)]
+    seen = roll_up(tasks, JUDGED)
+    assert "180 more rows; --format json has all" in text.render_text(seen)
+    assert "180 more rows" in markdown.render_markdown(seen)
+    assert "and 100 more rows; --format json lists all of them" in fleet_page.render_page(seen)
+
+
+def test_a_degraded_member_is_a_failure_in_junit() -> None:
+    suites = xml.fromstring(junit.render_junit(ILL))  # noqa: S314 - our own text
+    assert suites.get("failures") == "5"
+    assert [failure.get("type") for failure in suites.iter("failure")] == ["degraded"] * 4 + ["failed"]
+
+
+@given(st.lists(st.one_of(st.none(), st.lists(st.sampled_from([*State][1:]), max_size=3)), max_size=6), st.booleans())
+def test_a_member_that_was_not_read_is_never_healthy(members: list[list[State] | None], drifts: bool) -> None:
+    """None: the account of a member could not be read."""
+    tasks = [
+        task(place, BAD) if found is None else with_health(place, *(Health(state, str(state)) for state in found))
+        for place, found in enumerate(members, start=1)
+    ]
+    if drifts and tasks and tasks[0].state is DONE:
+        tasks[0] = replace(tasks[0], exit_code=exit_codes.CHANGES)
+    seen = roll_up(tasks, JUDGED)
+    assert seen.health is not None
+    every = {state for found in members for state in (found if found is not None else [State.UNKNOWN])}
+    assert seen.health.states.get(State.HEALTHY, 0) == sum(found == [] for found in members)
+    assert sum(seen.health.states.values()) == len(members)
+    assert {row.row.health.state for row in seen.health.rows} == every
+    expected = exit_codes.DEGRADED if State.DEGRADED in every else exit_codes.CHANGES if every or seen.drifted else 0
+    assert seen.health_exit_code == expected
+
+
+def test_members_that_the_run_left_out_are_named_and_not_healthy() -> None:
+    partly = build_rollup(fleets.fleet(3), JUDGED, [with_health(1)], {}, NOON)
+    assert "Health: 1 member healthy. 2 members of the fleet not checked by this run." in text.render_text(partly)
+    assert partly.health_exit_code == exit_codes.CHANGES
+    assert partly.exit_code() == exit_codes.DONE  # what was asked for
+
+
+def test_a_check_that_has_not_ended_is_unknown() -> None:
+    seen = roll_up([with_health(1), task(2, TaskState.WAITING)], replace(JUDGED, state=RunState.OPEN, ended=None))
+    assert "unknown: the account was not checked: its check has not ended" in render_words(text.render_text, seen)
+    assert seen.health_exit_code == exit_codes.CHANGES
+
+
 # --- JSON
 
 
@@ -168,6 +250,7 @@ def test_json_fits_its_schema(name: str) -> None:
     for plan in written["plans"].values():
         plans.validate(plan)
     assert set(written["plans"]) == {fleets.PLAIN, WIDE, fleets.OPENED}
+    assert (written["health"] is None) == (name != "health")
 
 
 # --- reasons
@@ -340,6 +423,12 @@ TOLERANT = (replace(WAVES[0], max_failures=Amount(1)), *WAVES[1:])
         (roll_up([*CANARY, *NEXT], APPLY, WAVES, now=NOON + 60), exit_codes.PARTLY),
         (STOPPED, exit_codes.PARTLY),
         (DRIFTED, exit_codes.CHANGES),
+        (ILL, exit_codes.AUTH),  # a member failed
+        (roll_up([without_record(1), with_health(2)], JUDGED), exit_codes.DEGRADED),
+        (
+            roll_up([without_record(1), replace(with_health(2), exit_code=2)], JUDGED),
+            exit_codes.CHANGES,
+        ),  # as of `drift --health`
         (roll_up([replace(task(1), counts={}, shape="")], replace(ENDED, verb=RunVerb.DRIFT)), exit_codes.DONE),
     ],
 )
@@ -397,9 +486,10 @@ def test_every_task_is_counted_once_and_a_failed_task_never_exits_0(seen: RollUp
 # --- foreign text
 
 
-@given(hostile.texts)
-def test_foreign_text_changes_no_structure(written: str) -> None:
-    bad, good = fleets.hostile_run(written), fleets.hostile_run(hostile.harmless(written))
+@given(hostile.texts, st.booleans())
+def test_foreign_text_changes_no_structure(written: str, is_health: bool) -> None:
+    make = fleets.hostile_health if is_health else fleets.hostile_run
+    bad, good = make(written), make(hostile.harmless(written))
     pages = [Tags(fleet_page.render_page(seen)) for seen in (bad, good)]
     assert pages[0].structure == pages[1].structure
     assert structure(markdown.render_markdown(bad)) == structure(markdown.render_markdown(good))
@@ -407,9 +497,9 @@ def test_foreign_text_changes_no_structure(written: str) -> None:
     assert [element.tag for element in suites[0].iter()] == [element.tag for element in suites[1].iter()]
 
 
-@given(hostile.texts)
-def test_no_format_contains_a_workflow_command(written: str) -> None:
-    seen = fleets.hostile_run(written)
+@given(hostile.texts, st.booleans())
+def test_no_format_contains_a_workflow_command(written: str, is_health: bool) -> None:
+    seen = fleets.hostile_health(written) if is_health else fleets.hostile_run(written)
     for render in (
         text.render_text,
         markdown.render_markdown,

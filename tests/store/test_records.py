@@ -23,12 +23,26 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, create_mock_engine
 
 from reconciler.model.fleet import Amount, Pause, RunState, TaskRecord, TaskState, Wave
+from reconciler.model.health import Actor, Health, HealthRow, State
+from reconciler.model.history import CheckedHealth
 from reconciler.store.clock import now_expression
 from reconciler.store.errors import AlreadyExists, AmbiguousRun, Locked, StoreError, UnknownRun, UnknownTask
 from reconciler.store.fleets.records import FleetRecords, open_fleet_records
 from reconciler.store.fleets.rows import write_run
 from tests.harness.tiers import examples
 from tests.store.stores import PLACES, RUN, RUNS, SHAPE, STORES, Now, end_task, new_store, tasks
+
+HEALTH = CheckedHealth(
+    3,
+    (
+        HealthRow(
+            'ReservedDomain/agents["ß"]',
+            "rd_1",
+            Health(State.DEGRADED, "it waits", "set it", Actor.YOU, due=9.5, retries_at=3.0),
+        ),
+        HealthRow("", "crt_1", Health(State.UNKNOWN)),
+    ),
+)
 
 
 async def test_a_run_and_its_tasks_are_read_as_they_were_stored(records: FleetRecords) -> None:
@@ -108,6 +122,7 @@ async def test_a_task_that_ended_is_not_claimed_again(records: FleetRecords) -> 
         reason="not approved",
         seconds=1.5,
         requests=7,
+        health=HEALTH,
     )
     assert await records.finish(result)
     stored = await records.claim(RUN.id, "a", "shop", "host-2")
@@ -195,6 +210,7 @@ RESULTS: dict[str, Any] = {
     "shape": "ba9876543210",
     "reason": "not approved",
     "seconds": 1.5,
+    "health": HEALTH,
 }
 
 
@@ -225,11 +241,19 @@ async def test_a_run_is_stored_with_its_waves(records: FleetRecords) -> None:
         Wave("canary", {"ring": ("a", "b"), "$x": ("ß",)}, 5, Amount(2, is_percent=True), 600.0, 1800.0, approve=True),
         Wave("all"),
     )
-    run = replace(RUN, waves=waves)
+    run = replace(RUN, waves=waves, health=True)
     await records.create_run(run, [])
     assert await records.find_run("edge") == run
     approved = await records.update_run(run.id, approved_waves=["canary"])
     assert approved == await records.find_run("edge") == replace(run, approved_waves=("canary",))
+
+
+async def test_the_newest_run_that_judged_health_is_found(records: FleetRecords) -> None:
+    assert await records.find_judged("edge") is None
+    for number, judges in enumerate((True, True, False)):
+        await records.create_run(replace(RUN, id=f"r{number}", created=1000.0 + number, health=judges), [])
+    await records.create_run(replace(RUN, id="r4", fleet="core", created=2000.0, health=True), [])
+    assert (await records.find_judged("edge") or RUN).id == "r1"
 
 
 async def test_the_newest_twenty_runs_are_listed(timed: FleetRecords) -> None:

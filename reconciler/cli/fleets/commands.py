@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
 from reconciler.cli.fleets.options import FleetOptions
-from reconciler.cli.fleets.output import WIDTH, write_outputs
+from reconciler.cli.fleets.output import write_outputs
 from reconciler.cli.fleets.running import execute, start
 from reconciler.cli.fleets.session import FleetSession, open_session, require_run, roll_up
 from reconciler.cli.terminal import exit_codes, output, workspaces
@@ -14,6 +14,7 @@ from reconciler.fleet.guards import find_excess
 from reconciler.model.fleet import Pause, Run, RunState, RunVerb, TaskRecord, TaskState
 from reconciler.rendering.fleet import phrases
 from reconciler.rendering.fleet.reasons import NAMED
+from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.text_tools import count, format_time
 from reconciler.store.fleets.records import FleetRecords
@@ -32,11 +33,11 @@ def with_records(options: FleetOptions, act: Act) -> int:
     return workspaces.run(run())
 
 
-def run_once(options: FleetOptions, verb: str, *, changes: int = exit_codes.DONE) -> int:
-    """`fleet plan` and `fleet drift`. `changes`: the exit code of a plan with changes."""
+def run_once(options: FleetOptions, verb: str, *, changes: int = exit_codes.DONE, health: bool = False) -> int:
+    """`fleet plan` and `fleet drift`. `changes`: the exit code of a plan with changes; `health`: also judge health."""
 
     async def act(session: FleetSession, records: FleetRecords) -> int:
-        run, source = await start(session, records, RunVerb(verb))
+        run, source = await start(session, records, RunVerb(verb), health=health)
         rollup = await execute(session, records, run, source)
         write_outputs(rollup, options)
         return rollup.exit_code(changes=changes)
@@ -187,14 +188,14 @@ def find_shapes(known: set[str], given: Sequence[str]) -> tuple[str, ...]:
 # --- status and report ------------------------------------------------------------------------------------------------
 
 
-def show_status(options: FleetOptions, text: str, number: int) -> int:
+def show_status(options: FleetOptions, text: str, number: int, *, health: bool) -> int:
     async def act(session: FleetSession, records: FleetRecords) -> int:
-        from reconciler.rendering.fleet import text as rendering
-
+        if health:
+            return await _show_health(session, records, text)
         run = await require_run(records, session, text)
-        rollup = await roll_up(records, session, run)
-        width = output.width() if options.has_color else WIDTH
-        output.print_result(rendering.render_status(rollup, width=width, color=options.has_color))
+        write_outputs(await roll_up(records, session, run), options, _render_status)
+        if not options.prints_text:
+            return exit_codes.DONE
         earlier = [other for other in await records.list_runs(session.fleet.name, number + 1) if other.id != run.id]
         if earlier[:number]:
             lines = [f"  {other.id}  {other.verb:<5}  {other.state:<9}  {other.actor}" for other in earlier[:number]]
@@ -202,6 +203,30 @@ def show_status(options: FleetOptions, text: str, number: int) -> int:
         return exit_codes.DONE
 
     return _with_stored_runs(options, act)
+
+
+def _render_status(rollup: RollUp, width: int, color: bool) -> str:
+    from reconciler.rendering.fleet import text
+
+    return text.render_status(rollup, width=width, color=color)
+
+
+def _render_health(rollup: RollUp, width: int, color: bool) -> str:
+    from reconciler.rendering.fleet import text
+
+    return text.render_status(rollup, width=width, color=color, health=True)
+
+
+async def _show_health(session: FleetSession, records: FleetRecords, text: str) -> int:
+    """Shows the run with this id, or the newest one that judges health. Raises Stop if it does not."""
+    run = await require_run(records, session, text) if text else await records.find_judged(session.fleet.name)
+    if run is None or not run.health:
+        which = f"run {run.id} did not check" if run is not None else f"no run of fleet {session.fleet.name} checked"
+        how = "start one that does with `reconciler fleet drift --health`"
+        raise exit_codes.Stop(exit_codes.USAGE, f"error: {which} health; {how}")
+    rollup = await roll_up(records, session, run)
+    write_outputs(rollup, session.options, _render_health)
+    return rollup.health_exit_code
 
 
 def report(options: FleetOptions, text: str, shape: str) -> int:

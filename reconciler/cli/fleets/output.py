@@ -14,22 +14,26 @@ from reconciler.rendering.fleet.rollup import RollUp
 WIDTH = 80  # columns, if standard output is not a terminal; also of files
 
 
-def write_outputs(rollup: RollUp, options: FleetOptions) -> None:
-    """Writes each format to its file, or to standard output."""
+RenderText = Callable[[RollUp, int, bool], str]
+"""Renders a run for a terminal of this width, with color or without."""
+
+
+def write_outputs(rollup: RollUp, options: FleetOptions, render_text: RenderText | None = None) -> None:
+    """Writes each format to its file, or to standard output. `render_text`: another text than that of the whole run."""
     for form, file in options.chosen:
         if not file:
             width = output.width() if sys.stdout.isatty() else WIDTH
-            output.print_result(render(rollup, form, width, has_color=options.has_color))
+            output.print_result(render(rollup, form, width, options.has_color, render_text))
             continue
         from reconciler.project import atomic_write
 
-        atomic_write.write_output(Path(file), render(rollup, form, WIDTH, has_color=False))
+        atomic_write.write_output(Path(file), render(rollup, form, WIDTH, False, render_text))
 
 
-def render(rollup: RollUp, form: str, width: int, *, has_color: bool) -> str:
+def render(rollup: RollUp, form: str, width: int, has_color: bool, render_text: RenderText | None) -> str:
     """The run in one format."""
     renderers: Mapping[str, Callable[[], str]] = {
-        "text": lambda: _text(rollup, width, has_color),
+        "text": lambda: (render_text or _text)(rollup, width, has_color),
         "markdown": lambda: _markdown(rollup),
         "html": lambda: _html(rollup),
         "json": lambda: _json(rollup),

@@ -37,6 +37,7 @@ async def start(
     *,
     reviewed: Run | None = None,
     approved_shapes: tuple[str, ...] = (),
+    health: bool = False,
 ) -> tuple[Run, FleetSource]:
     """Creates a run of the selected members; nothing is started. Raises Rejected if a variable of theirs is wrong."""
     members = session.require_members()
@@ -52,6 +53,7 @@ async def start(
         approved_shapes=approved_shapes,
         actor=session.actor,
         commit=session.commit,
+        health=health,
         now=await records.now(),
     )
     return run, source

@@ -15,6 +15,7 @@ from reconciler.model.fleet import RunVerb, TaskState
 from reconciler.rendering.fleet import phrases
 from reconciler.rendering.fleet.rollup import RollUp, TaskRow
 from reconciler.rendering.junit import clean_text, write_xml
+from reconciler.rendering.plan.health_section import describe_row
 
 _FAILURES = (TaskState.FAILED, TaskState.STALE, TaskState.BLOCKED)
 
@@ -61,7 +62,7 @@ def _set_counts(element: xml.Element, rollup: RollUp, tasks: Iterable[TaskRow]) 
 
 
 def _has_failed(rollup: RollUp, task: TaskRow) -> bool:
-    return task.state in _FAILURES or _has_drift(rollup, task)
+    return task.state in _FAILURES or _has_drift(rollup, task) or task.exit_code == exit_codes.DEGRADED
 
 
 def _has_drift(rollup: RollUp, task: TaskRow) -> bool:
@@ -81,6 +82,9 @@ def _add_result(case: xml.Element, rollup: RollUp, task: TaskRow) -> None:
         text = f"drift: {phrases.describe_actions(task.actions)}" if task.actions else "drift"
         failure = xml.SubElement(case, "failure", {"message": text, "type": "drift"})
         failure.text = f"{text}; shape {task.shape}" if task.shape else text
+    elif task.exit_code == exit_codes.DEGRADED:
+        failure = xml.SubElement(case, "failure", {"message": "degraded", "type": "degraded"})
+        failure.text = "\n".join(clean_text(describe_row(row)) for row in task.health.rows) if task.health else ""
     elif _is_skipped(task):
         xml.SubElement(case, "skipped", {"message": reason or f"{task.state}: not started, or not ended yet"})
     elif task.actions:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
+from reconciler.model.health import State
 from reconciler.rendering.fleet import phrases
 from reconciler.rendering.fleet.reasons import ReasonRow
 from reconciler.rendering.fleet.rollup import RollUp, ShapeRow
@@ -22,6 +23,8 @@ LIMIT = markdown.LIMIT
 _SHAPES = 30
 _REASONS = 20
 _OPENINGS = 20
+_ILL = 20
+_SIGNS = {State.DEGRADED: "❌ ", State.UNKNOWN: "❔ "}
 _LONGEST = 300  # characters of a reason
 _LONGEST_NAME = 200  # cells of an entry point, or of who gets through
 _LEAST = 500  # characters of a shape's diff; with less room it is left out
@@ -51,7 +54,8 @@ class _Page:
         yield marker(rollup)
         yield f"## {phrases.TITLES[rollup.run.verb]} {code(sanitize(rollup.fleet))}"
         yield ""
-        yield f"**{f'{phrases.describe_members(rollup)} {phrases.describe_changes(rollup)}'.rstrip()}**"
+        totals = phrases.describe_members(rollup), phrases.describe_changes(rollup), phrases.describe_health(rollup)
+        yield f"**{' '.join(filter(None, totals))}**"
         yield ""
         yield " · ".join(f"{label}: {code(text)}" for label, text in phrases.describe_run(rollup))
         yield ""
@@ -64,6 +68,7 @@ class _Page:
         yield from self.reasons()
         yield from self.waves()
         yield from self.openings()
+        yield from self.ill()
         yield from self.table()
 
     def reasons(self) -> Iterator[str]:
@@ -99,6 +104,21 @@ class _Page:
             yield from (f"  - {text}" for text in phrases.explain_opening(self.rollup, row, _short_code))
         if len(rows) > _OPENINGS:
             yield f"- {ELLIPSIS} {count(len(rows) - _OPENINGS, 'more row')}"
+        yield ""
+
+    def ill(self) -> Iterator[str]:
+        rows = self.rollup.health.rows if self.rollup.health is not None else ()
+        if not rows:
+            return
+        yield "### Health"
+        yield ""
+        for ill in rows[:_ILL]:
+            project = f", project {code(cut(sanitize(ill.project), 60))}" if self.has_projects else ""
+            members = f"**{count(ill.members, 'member')}**{project} ({_members(ill.first, ill.members)})"
+            yield f"- {_SIGNS.get(ill.row.health.state, '')}{members}: {code(cut(phrases.describe_ill(ill), _LONGEST))}"
+            yield from (f"  - {code(detail)}" for detail in phrases.explain_ill(ill))
+        if len(rows) > _ILL:
+            yield f"- {ELLIPSIS} {count(len(rows) - _ILL, 'more row')}"
         yield ""
 
     def table(self) -> Iterator[str]:

@@ -51,7 +51,7 @@ def group_openings(
             with_shape.setdefault(task.shape, []).append(task.member)
     groups: dict[object, list[tuple[str, AccessRow]]] = {}
     for digest in with_shape:
-        name = _name_variables(exemplars[digest], members.get(exemplars[digest]))
+        name = name_variables(exemplars[digest], members.get(exemplars[digest]))
         for row in build_outline(plans[digest]).access:
             named = _name_values(row, name)
             key = named.entry_point, named.more, named.verdict, named.before, named.after, named.is_certain
@@ -84,9 +84,13 @@ def _name_values(row: AccessRow, name: Callable[[str], str]) -> AccessRow:
     )
 
 
-def _name_variables(member: str, known: Member | None) -> Callable[[str], str]:
-    """Replaces the name of a member and the values of its variables, as whole words, by their names."""
-    names = {sanitize(text): f"${{{{ {path} }}}}" for path, text in _list_texts(member, known)}
+def name_variables(member: str, known: Member | None, *, shortest: int = 1) -> Callable[[str], str]:
+    """Replaces the name of a member and the values of its variables, as whole words, by their names.
+
+    shortest  characters of a value that is replaced: shorter ones occur by chance in sentences
+    """
+    texts = [(path, sanitize(text)) for path, text in _list_texts(member, known)]
+    names = {text: f"${{{{ {path} }}}}" for path, text in texts if len(text) >= shortest or path == "member.name"}
     choices = "|".join(re.escape(text) for text in sorted(names, key=lambda text: (-len(text), text)))
     pattern = re.compile(f"(?<![A-Za-z0-9])({choices})(?![A-Za-z0-9])")
     return lambda text: pattern.sub(lambda found: names[found[0]], text)

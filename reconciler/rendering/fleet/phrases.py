@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from reconciler.model.change import Action, Risk
 from reconciler.model.fleet import RunState, RunVerb
+from reconciler.rendering.fleet.health import IllRow
 from reconciler.rendering.fleet.openings import OpeningRow
 from reconciler.rendering.fleet.rollup import ADDED, RollUp, ShapeRow
 from reconciler.rendering.plan import access_drift
 from reconciler.rendering.plan import phrases as plan_phrases
+from reconciler.rendering.plan.health_section import describe_row
 from reconciler.rendering.plan.outline import build_outline
 from reconciler.rendering.plan.phrases import SEVERE, Flavour, RiskPhrase
 from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
@@ -49,6 +51,31 @@ def describe_changes(rollup: RollUp) -> str:
         )
         return f"Applied: {done}{within}."
     return f"Plan: {describe_actions(rollup.actions)}{within}."
+
+
+def describe_health(rollup: RollUp) -> str:
+    """`Health: 214 members degraded, 3 healthy.`; empty if it was not judged."""
+    health = rollup.health
+    if health is None:
+        return ""
+    listed = ", ".join(
+        f"{number if place else count(number, 'member')} {state}"
+        for place, (state, number) in enumerate(health.states.items())
+    )
+    others = f" {count(health.left_out, 'member')} of the fleet not checked by this run." if health.left_out else ""
+    return f"Health: {listed or 'no member was checked'}.{others}"
+
+
+def describe_ill(ill: IllRow) -> str:
+    """`degraded: ReservedDomain/shop: the certificate waits for DNS (you act: …)`"""
+    row = ill.row
+    return describe_row(row) if row.address else f"{row.health.state}: {row.health.reason}"
+
+
+def explain_ill(ill: IllRow) -> Iterator[str]:
+    """What the line of an object does not say."""
+    if ill.exemplar:
+        yield f"this is what to do in {sanitize(ill.exemplar)}; it differs in the others"
 
 
 def describe_actions(actions: Mapping[str, int]) -> str:

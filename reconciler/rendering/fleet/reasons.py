@@ -14,11 +14,11 @@ NAMED = 3  # members that a line names
 _SHORTEST = 3  # characters of a variable's value that is replaced: shorter ones occur by chance
 # Ids of objects and operations, UUIDs, digests, times and numbers. Codes (`ERR_NGROK_413`) and statuses are kept.
 _VARYING = re.compile(
-    r"(?P<kept>\bstatus [0-9]{3}\b|\bERR_[A-Z0-9_]+)"
+    r"(?P<kept>\bstatus [0-9]{3}\b|\bERR_[A-Z0-9_]+|\$\{\{ [^}]* \}\})"
     r"|\b[a-z][a-z0-9]*_[A-Za-z0-9]{8,}\b"
     r"|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
     r"|\b(?=[a-z]*[0-9])[0-9a-f]{8,}\b"
-    r"|\b[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?Z?"
+    r"|\b[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z| UTC)?"
     r"|(?<![A-Za-z_])[0-9]+(?:[.:][0-9]+)*"
     rf"|{ELLIPSIS}"
 )
@@ -59,6 +59,11 @@ def abstract(reason: str, member: str, known: Member | None) -> Pattern:
             parts.append(text[start:end])
             place = end
     return Pattern(ELLIPSIS.join([*pieces, text[place:]]), tuple(parts))
+
+
+def abstract_numbers(text: str) -> str:
+    """The text with `…` for ids, times and numbers. Names of variables (`${{ var.NAME }}`) are kept."""
+    return _VARYING.sub(lambda match: match[0] if match["kept"] else ELLIPSIS, text)
 
 
 def _find_varying(text: str, member: str, known: Member | None) -> Iterator[tuple[int, int]]:

@@ -11,6 +11,7 @@ from msgspec.structs import fields
 
 from reconciler.model.fleet import Pause, Run
 from reconciler.model.value import Json
+from reconciler.rendering.fleet.health import FleetHealth
 from reconciler.rendering.fleet.openings import OpeningRow
 from reconciler.rendering.fleet.reasons import ReasonRow
 from reconciler.rendering.fleet.rollup import RollUp, ShapeRow, TaskRow
@@ -36,6 +37,7 @@ class Report(Struct, frozen=True):
     seconds: float
     shapes: tuple[ShapeRow, ...]
     access: tuple[OpeningRow, ...]
+    health: FleetHealth | None
     reasons: tuple[ReasonRow, ...]
     waves: tuple[WaveRow, ...]
     wait: Wait | None

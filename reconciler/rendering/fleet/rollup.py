@@ -13,9 +13,11 @@ from msgspec import Struct, field
 from reconciler.model import exit_codes
 from reconciler.model.change import Action, Risk
 from reconciler.model.fleet import Fleet, Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState
+from reconciler.model.history import CheckedHealth
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
+from reconciler.rendering.fleet.health import FleetHealth, roll_up_health
 from reconciler.rendering.fleet.openings import OpeningRow, group_openings
 from reconciler.rendering.fleet.reasons import NAMED, Pattern, ReasonRow, abstract, group_reasons
 from reconciler.rendering.fleet.waits import Wait, WaveRow, build_waves, count_states, describe_gate, states_of_members
@@ -72,6 +74,7 @@ class TaskRow(Struct, frozen=True):
     requests: int
     started: float | None
     ended: float | None
+    health: CheckedHealth | None
 
 
 class RollUp(Struct, frozen=True):
@@ -84,6 +87,7 @@ class RollUp(Struct, frozen=True):
     changed     members with changes
     drifted     of a drift check: members with drift
     access      the entry points that the members change, each distinct change once; of an apply none: its plan has them
+    health      of a drift check that judges it
     wait        why an open run does not go on; None: it can, or it has ended
     plans       exemplars by shape
     patterns    the reason of each task in which what differs between members is apart, in the order of `tasks`
@@ -105,6 +109,7 @@ class RollUp(Struct, frozen=True):
     wait: Wait | None
     pause: Pause | None
     tasks: tuple[TaskRow, ...]
+    health: FleetHealth | None = None
     plans: Mapping[str, Plan] = field(default_factory=dict)
     exemplars: Mapping[str, Shape] = field(default_factory=dict)
     patterns: tuple[Pattern, ...] = ()
@@ -136,8 +141,17 @@ class RollUp(Struct, frozen=True):
         if self.run.state is RunState.OPEN and self.ended_members < self.members:
             return exit_codes.PARTLY
         if self.run.verb is RunVerb.DRIFT:
-            return exit_codes.CHANGES if self.drifted else exit_codes.DONE
+            is_degraded = self.health is not None and self.health.is_degraded
+            return exit_codes.CHANGES if self.drifted else exit_codes.DEGRADED if is_degraded else exit_codes.DONE
         return changes if self.run.verb is RunVerb.PLAN and self.changed else exit_codes.DONE
+
+    @property
+    def health_exit_code(self) -> int:
+        """The exit code of `fleet status --health`, as that of `status`: DEGRADED wins over CHANGES."""
+        if self.health is not None and self.health.is_degraded:
+            return exit_codes.DEGRADED
+        is_settled = self.health is not None and self.health.is_settled and not self.drifted
+        return exit_codes.DONE if is_settled else exit_codes.CHANGES
 
     def _failure_code(self) -> int:
         failed = [task for task in self.tasks if task.state is TaskState.FAILED]
@@ -184,6 +198,7 @@ def build_rollup(
         wait=describe_gate(run, waves, now, pause) if _is_unfinished(run, tasks) else None,
         pause=pause,
         tasks=tuple(_task(run, task) for task in tasks),
+        health=roll_up_health(fleet, tasks) if run.health else None,
         plans=plans,
         exemplars=dict(shapes),
         patterns=patterns,
@@ -279,4 +294,5 @@ def _task(run: Run, task: TaskRecord) -> TaskRow:
         requests=task.requests,
         started=task.started,
         ended=task.ended,
+        health=task.health,
     )

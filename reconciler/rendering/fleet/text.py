@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from reconciler.model.change import Action
 from reconciler.model.fleet import RunVerb, TaskState
+from reconciler.model.health import State
 from reconciler.rendering import terminal_text
 from reconciler.rendering.fleet import phrases
 from reconciler.rendering.fleet.reasons import ReasonRow
 from reconciler.rendering.fleet.rollup import RollUp, ShapeRow
 from reconciler.rendering.fleet.waits import WaveRow, WaveState
 from reconciler.rendering.plan import phrases as plan_phrases
+from reconciler.rendering.plan.health_section import SIGNS
 from reconciler.rendering.plan.outline import ChangeRow, build_outline
 from reconciler.rendering.plan.text import NARROWEST, Paint
 from reconciler.rendering.terminal_text import sanitize
@@ -20,6 +22,7 @@ from reconciler.rendering.text_tools import count
 _SHAPES = 20  # shown; JSON has all
 _REASONS = 20
 _OPENINGS = 20
+_ILL = 20
 _CHANGES = 12  # of one exemplar
 _FIELDS = 3  # of one change
 _STATES = {
@@ -28,6 +31,7 @@ _STATES = {
     TaskState.STALE: Paint.CHANGED,
     TaskState.SKIPPED: Paint.FAINT,
 }
+_HEALTH = {State.DEGRADED: Paint.ALARM, State.UNKNOWN: Paint.CHANGED}
 _WAVES = {WaveState.FAILED: Paint.ALARM, WaveState.SUCCEEDED: Paint.ADDED, WaveState.RUNNING: Paint.CHANGED}
 
 
@@ -38,10 +42,10 @@ def render_text(rollup: RollUp, *, width: int = 80, color: bool = False, with_co
     return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
 
 
-def render_status(rollup: RollUp, *, width: int = 80, color: bool = False) -> str:
-    """The text without shapes: how far the run is, and what it waits for."""
+def render_status(rollup: RollUp, *, width: int = 80, color: bool = False, health: bool = False) -> str:
+    """The text without shapes: how far the run is, and what it waits for. `health`: also what is not healthy."""
     page = _Page(rollup, max(width, NARROWEST), color, with_commands=True)
-    sections = [list(section) for section in page.status_sections()]
+    sections = [list(section) for section in page.status_sections(health=health)]
     return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
 
 
@@ -57,12 +61,15 @@ class _Page:
         head, *rest = self.status_sections()
         yield head
         yield self.openings()
+        yield self.ill()
         yield from map(self.shape, self.rollup.shapes[:_SHAPES])
         yield self.more(len(self.rollup.shapes) - _SHAPES, "shape")
         yield from rest
 
-    def status_sections(self) -> Iterator[Iterator[str]]:
+    def status_sections(self, *, health: bool = False) -> Iterator[Iterator[str]]:
         yield self.head()
+        if health:
+            yield self.ill()
         yield from map(self.reason, self.rollup.reasons[:_REASONS])
         yield self.more(len(self.rollup.reasons) - _REASONS, "reason")
         yield self.waves()
@@ -102,6 +109,21 @@ class _Page:
                 yield from self.block(detail, 6)
         if len(rows) > _OPENINGS:
             yield from self.more(len(rows) - _OPENINGS, "row")
+
+    def ill(self) -> Iterator[str]:
+        rows = self.rollup.health.rows if self.rollup.health is not None else ()
+        if rows:
+            yield self.paint(Paint.STRONG, "Health:")
+        for ill in rows[:_ILL]:
+            state = ill.row.health.state
+            project = f", project {sanitize(ill.project)}" if self.has_projects else ""
+            members = f"{count(ill.members, 'member')}{project} ({phrases.list_first(ill.first, ill.members)})"
+            line, paint = f"{members}: {phrases.describe_ill(ill)}", _HEALTH.get(state)
+            yield from self.block(line, 4, paint, f"  {SIGNS[state]} ")
+            for detail in phrases.explain_ill(ill):
+                yield from self.block(detail, 6)
+        if len(rows) > _ILL:
+            yield from self.more(len(rows) - _ILL, "row")
 
     def shape(self, row: ShapeRow) -> Iterator[str]:
         members = count(row.members, "member")
@@ -185,6 +207,8 @@ class _Page:
         yield from self.block(phrases.describe_members(self.rollup), 0, Paint.STRONG)
         if changes := phrases.describe_changes(self.rollup):
             yield from self.block(changes, 0, Paint.STRONG)
+        if health := phrases.describe_health(self.rollup):
+            yield from self.block(health, 0, Paint.STRONG)
         if end := phrases.describe_end(self.rollup):
             yield from self.block(f"{end}.".replace("..", "."), 0, Paint.CHANGED)
 

@@ -14,7 +14,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.model.fleet import RunState, RunVerb, TaskState
+from reconciler.model.health import State
 from reconciler.rendering.fleet import phrases
+from reconciler.rendering.fleet.health import IllRow
 from reconciler.rendering.fleet.openings import OpeningRow
 from reconciler.rendering.fleet.reasons import ReasonRow
 from reconciler.rendering.fleet.rollup import RollUp, ShapeRow
@@ -31,6 +33,7 @@ _ROOM = 400_000  # characters of all diffs; shapes without room for theirs are l
 _SHAPES = 300
 _REASONS = 50
 _OPENINGS = 100
+_ILL = 100
 _FEW = 5  # shapes that a row lists
 _CHOICES = 50  # values of a label that can be chosen; others can be searched
 _LONGEST = 400  # cells of a reason
@@ -73,6 +76,7 @@ def render_page(rollup: RollUp, *, context: RunContext | None = None) -> str:
     for shape in shapes:
         data.shapes.find(shape.row.digest)
     reasons = [_reason_card(row, data) for row in rollup.reasons[:_REASONS]]
+    ill = rollup.health.rows if rollup.health is not None else ()
     more_shapes = len(rollup.shapes) - len(shapes)
     more_reasons = len(rollup.reasons) - len(reasons)
     return environment.render_template(
@@ -87,6 +91,8 @@ def render_page(rollup: RollUp, *, context: RunContext | None = None) -> str:
         commands=[(purpose, sanitize(command)) for purpose, command in phrases.next_commands(rollup)],
         access=[_describe_entry_point(rollup, row) for row in rollup.access[:_OPENINGS]],
         more_access=max(len(rollup.access) - _OPENINGS, 0),
+        ill=[_describe_ill(rollup, row) for row in ill[:_ILL]],
+        more_ill=max(len(ill) - _ILL, 0),
         numbers={shape.row.digest: shape.number for shape in shapes},
         reasons=reasons,
         more_reasons=f"{count(more_reasons, 'more reason')}, of members below" if more_reasons else "",
@@ -118,11 +124,14 @@ def _status(rollup: RollUp) -> Status:
         level, text = "waiting", "Not finished"
     elif run.verb is RunVerb.DRIFT and rollup.drifted:
         level, text = "waiting", "Drift"
+    elif rollup.health is not None and rollup.health.is_degraded:
+        level, text = "blocked", "Degraded"
     elif run.verb is RunVerb.PLAN and rollup.shapes_to_approve:
         level, text = "waiting", "Approval required"
     elif run.verb is not RunVerb.DRIFT and not rollup.changed:
         level, text = "quiet", "No changes"
-    lines = [phrases.describe_members(rollup), phrases.describe_changes(rollup), phrases.describe_end(rollup)]
+    lines = [phrases.describe_members(rollup), phrases.describe_changes(rollup), phrases.describe_health(rollup)]
+    lines.append(phrases.describe_end(rollup))
     return Status(level, text, [line for line in lines if line])
 
 
@@ -137,6 +146,18 @@ def _describe_entry_point(rollup: RollUp, row: OpeningRow) -> dict[str, Any]:
         "exemplar": sanitize(row.exemplar),
         "shapes": row.shapes[:_FEW],
         "more": max(len(row.shapes) - _FEW, 0),
+    }
+
+
+def _describe_ill(rollup: RollUp, ill: IllRow) -> dict[str, Any]:
+    has_projects = len({task.project for task in rollup.tasks}) > 1
+    return {
+        "level": "severe" if ill.row.health.state is State.DEGRADED else "mild",
+        "members": phrases.list_first(ill.first, ill.members),
+        "number": ill.members,
+        "project": sanitize(ill.project) if has_projects else "",
+        "text": phrases.describe_ill(ill),
+        "details": list(phrases.explain_ill(ill)),
     }
 
 

@@ -36,7 +36,15 @@ from reconciler.store.clock import now_expression
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import AlreadyExists, AmbiguousRun, StoreError, UnknownRun, UnknownTask
 from reconciler.store.fleets.requests import HEARTBEAT_SECONDS, WINDOW, count_requests, last_moment, sum_attempts
-from reconciler.store.fleets.rows import check_seal, read_run, read_task, seal_task, write_run, write_task
+from reconciler.store.fleets.rows import (
+    check_seal,
+    read_run,
+    read_task,
+    seal_task,
+    write_health,
+    write_run,
+    write_task,
+)
 from reconciler.store.lock import Holder
 from reconciler.store.shared_engines import open_engine
 
@@ -131,6 +139,12 @@ class FleetRecords:
             raise AmbiguousRun(text, [row.id for row in rows])
         return self._run(*(exact or rows)) if rows else None
 
+    async def find_judged(self, fleet: str) -> Run | None:
+        """The newest run of a fleet that judges health."""
+        judged = select(_RUNS).where(_RUNS.c.fleet == fleet, _RUNS.c.health == 1)
+        rows = await self._rows(judged.order_by(_RUNS.c.created.desc(), _RUNS.c.id.desc()).limit(1))
+        return self._run(rows[0]) if rows else None
+
     async def list_runs(self, fleet: str, limit: int = 20) -> tuple[Run, ...]:
         """The last runs of a fleet, newest first."""
         query = select(_RUNS).where(_RUNS.c.fleet == fleet).order_by(_RUNS.c.created.desc(), _RUNS.c.id.desc())
@@ -180,6 +194,7 @@ class FleetRecords:
                 actor=run.actor,
                 reason=run.reason if reason is None else reason,
                 waves=run.waves,
+                health=run.health,
             )
             connection.execute(update(_RUNS).where(_RUNS.c.id == run_id).values(**write_run(new)))
             return new
@@ -265,6 +280,7 @@ class FleetRecords:
             "reason": record.reason,
             "seconds": record.seconds,
             "ended": self._moment,
+            "health": write_health(record),
             "seal": seal_task(record),
         }
         return await self._update_running(record, results)
@@ -298,7 +314,7 @@ class FleetRecords:
             raise ValueError("only tasks that ended can be reset")
         chosen = (_TASKS.c.run == run_id) & _TASKS.c.state.in_([state.value for state in states])
         empty = {"counts": "{}", "changes": "{}", "shape": "", "reason": "", "seconds": 0.0, "worker": ""}
-        empty |= {"exit_code": None, "started": None, "ended": None, "state": TaskState.WAITING.value}
+        empty |= {"exit_code": None, "started": None, "ended": None, "health": None, "state": TaskState.WAITING.value}
         clear = update(_TASKS).where(_IS_TASK).values(**empty, seal=bindparam("digest"))
 
         def write(connection: Connection) -> int:

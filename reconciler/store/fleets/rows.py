@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Row
 
 from reconciler.model.fleet import Run, RunState, RunVerb, TaskRecord, TaskState, Wave
+from reconciler.model.history import CheckedHealth
 from reconciler.model.value import Secret
 from reconciler.rendering.wire import codec
 from reconciler.store import schema
@@ -34,7 +35,8 @@ def read_run(row: Row[Any], place: str) -> Run:
             tuple(waves["approved"]),
             row.actor,
             row.reason,
-            codec.decode(tuple[Wave, ...], waves["waves"], lambda source, _digest: Secret("", source), {}),
+            codec.decode(tuple[Wave, ...], waves["waves"], _read_secret, {}),
+            bool(row.health),
         )
     except (TypeError, ValueError) as error:
         raise Damaged(place, str(error)) from error
@@ -61,9 +63,14 @@ def read_task(row: Row[Any], place: str) -> TaskRecord:
             row.requests,
             row.started,
             row.ended,
+            codec.decode(CheckedHealth, json.loads(row.health), _read_secret, {}) if row.health is not None else None,
         )
     except ValueError as error:
         raise Damaged(place, str(error)) from error
+
+
+def _read_secret(source: str, _digest: str) -> Secret:
+    return Secret("", source)
 
 
 def check_seal(row: Row[Any], place: str, *content: object) -> None:
@@ -93,6 +100,7 @@ def write_run(run: Run) -> dict[str, Any]:
         "approved_waves": waves,
         "actor": run.actor,
         "reason": run.reason,
+        "health": int(run.health),
         "seal": schema.seal(run.id, run.reviewed, shapes, waves),
     }
 
@@ -116,12 +124,20 @@ def write_task(record: TaskRecord) -> dict[str, Any]:
         "requests": record.requests,
         "started": record.started,
         "ended": record.ended,
+        "health": write_health(record),
         "alive": None,
         "sent": 0,
         "earlier_alive": None,
         "earlier_sent": 0,
         "seal": seal_task(record),
     }
+
+
+def write_health(record: TaskRecord) -> str | None:
+    """The health of a task's row: JSON; None if it was not judged."""
+    if record.health is None:
+        return None
+    return schema.encode_json(codec.encode(CheckedHealth, record.health, "", {}))
 
 
 def seal_task(record: TaskRecord) -> str:
