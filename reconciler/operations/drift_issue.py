@@ -77,10 +77,12 @@ def _find_doubt(plan: Plan, earlier: DriftState | None) -> str:
 def _title(plan: Plan) -> str:
     """`Drift and health in prod: https://x is open to everyone (manifests: 203.0.113.0/24); TLSEdge/x is degraded`.
 
-    `Health in prod: …` without drift, `Drift in prod` if nothing is degraded or opened.
+    `Health in prod: …` without drift, `Drift in prod` if nothing is degraded or opened. If access tests fail and
+    nothing else is opened, the first of them is named.
     """
     rows = build_outline(plan)
-    parts = list(filter(None, (access_drift.headline(rows), health_section.headline(rows.health or ()))))
+    access = access_drift.headline(rows) or access_drift.name_failed_test(plan.failed_tests)
+    parts = list(filter(None, (access, health_section.headline(rows.health or ()))))
     title = f"{_topic(rows, plan)} in {terminal_text.sanitize(plan.stack)}" + (f": {'; '.join(parts)}" if parts else "")
     return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1]}…"
 

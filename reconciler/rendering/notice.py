@@ -132,7 +132,7 @@ def _document(rows: Outline, run: str) -> Json:
                 "certain": entry.is_certain,
                 "before": entry.before,
                 "after": entry.after,
-                "example": entry.witness,
+                "example": entry.witness.replace("`", ""),
                 "causes": list(entry.causes),
             }
             for entry in rows.access

@@ -196,7 +196,7 @@ def test_every_notification_begins_with_the_entry_points_that_drift_opens(
         "certain": True,
         "before": "203.0.113.0/24",
         "after": "0.0.0.0/0",
-        "example": "`tls://ledger.example.com` from 192.0.2.1",
+        "example": "tls://ledger.example.com from 192.0.2.1",
     }
     ((_, message),) = mailing.delivered
     assert message["Subject"].startswith(subject)

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from reconciler.api.code_hosts import Issue, IssueResult, IssueTracker
 from reconciler.engine.ports import Failure, Transient
 from reconciler.model.access_change import AccessChange, Verdict
+from reconciler.model.access_test import AccessResult, AccessStatus, Expected
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
 from reconciler.model.health import Health, HealthRow, State
 from reconciler.model.plan import Plan
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import Position, Problem, Severity
 from reconciler.operations.drift_issue import find_issue, update_issue
 from reconciler.operations.drift_state import DriftState, digest_object, read_line, write_line
 from reconciler.operations.reporting import Note, OperationEvent
@@ -137,6 +138,46 @@ def test_the_title_has_the_entry_point_and_who_gets_through(access: tuple[Access
     tracker = Tracker(IssueResult.OPENED)
     update(tracker, Plan("prod", changes=CHANGES, access=access))
     assert tracker.calls == [("upsert", f"Drift in prod: {title}" if title else "Drift in prod")]
+
+
+def fail(test: str) -> AccessResult:
+    return AccessResult(test, AccessStatus.FAILED, Expected.DENY, Expected.ALLOW, "everyone", Position("t.yaml", 1, 1))
+
+
+ONE, MANY = (fail("dashboard from 203.0.113.9"),), tuple(fail(f"test {number}\n" * 60) for number in range(3))
+
+
+@pytest.mark.parametrize(
+    ("plan", "title"),
+    [
+        (
+            Plan("prod", access_tests=ONE),
+            "Drift in prod: access test fails: dashboard from 203.0.113.9 (expected deny, found allow)",
+        ),
+        (
+            Plan("prod", access_tests=ONE, health=(HealthRow("TLSEdge/shop", "", Health(State.DEGRADED)),)),
+            "Drift and health in prod: access test fails: dashboard from 203.0.113.9 (expected deny, found allow); "
+            "TLSEdge/shop is degraded",
+        ),
+        (
+            Plan("prod", access_tests=ONE, access=(OPENED,)),
+            "Drift in prod: https://ledger.example.com is open to everyone (manifests: 203.0.113.0/24)",
+        ),
+    ],
+)
+def test_the_title_names_the_first_failed_access_test_if_nothing_else_is_opened(plan: Plan, title: str) -> None:
+    tracker = Tracker(IssueResult.OPENED)
+    update(tracker, plan)
+    assert tracker.calls == [("upsert", title)]
+
+
+def test_the_title_counts_the_other_failed_access_tests_also_after_a_long_name() -> None:
+    tracker = Tracker(IssueResult.OPENED)
+    update(tracker, Plan("prod", access_tests=MANY))
+    ((_, title),) = tracker.calls
+    assert title.endswith("… (expected deny, found allow), and 2 more tests")
+    assert len(title) <= 255
+    assert "\n" not in title
 
 
 def test_a_title_is_no_longer_than_code_hosts_accept() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from reconciler.model.access_change import Verdict
+from reconciler.model.access_test import AccessResult
 from reconciler.model.change import Reason
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.outline import AccessRow, Outline
+from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.text_tools import count
 
 _VERDICTS: Mapping[Verdict, str] = {
@@ -65,6 +67,21 @@ def headline(rows: Outline) -> str:
         return ""
     text, number = _shorten(grave[0]), sum(1 + len(row.more) for row in grave)
     return text + (f", and {count(number - 1, 'more entry point')}" if number > 1 else "")
+
+
+def name_failed_test(failed: Sequence[AccessResult]) -> str:
+    """The first failed access test, for titles: `access test fails: GET https://x/ … (expected deny, found allow)`.
+
+    Empty if none failed.
+    """
+    if not failed:
+        return ""
+    first = failed[0]
+    found = f" (expected {first.expect}, found {first.outcome})"
+    more = f", and {count(len(failed) - 1, 'more test')}" if len(failed) > 1 else ""
+    name = sanitize(first.test)
+    name = name if len(name) <= _LONGEST - len(found) else f"{name[: _LONGEST - len(found) - 1]}…"
+    return f"access test fails: {name}{found}{more}"
 
 
 def _shorten(row: AccessRow) -> str:
