@@ -57,7 +57,7 @@ class FleetHealth(Struct, frozen=True):
         return self.states.keys() <= {State.HEALTHY} and not self.left_out
 
 
-class _Group(Struct):
+class _Group(Struct, frozen=True):
     row: HealthRow
     members: list[str] = field(default_factory=list)
     reasons: set[str] = field(default_factory=set)
