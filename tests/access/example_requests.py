@@ -21,7 +21,7 @@ METHODS = {"GET": ("GET", (BROWSER,)), "OPTIONS": ("OPTIONS", (BROWSER,)), "CORS
 def to_request(
     difference: Difference, builder: Builder, *states: o.Account
 ) -> Request | PlaneRequest | BindRequest | None:
-    """None for what has no counterpart: two signatures at once, expressions after a rewrite.
+    """None for what has no counterpart: two signatures at once, an expression that a rewrite makes true or false.
 
     builder   that of the comparison, with the secrets that examples mention by name
     """
@@ -36,7 +36,8 @@ def to_request(
     claims = {claim: value for claim, value in example.claims.items() if not claim.is_open}
     signed = [claim for claim, holds in claims.items() if holds and _is_signature(claim)]
     expressions = {claim: holds for claim, holds in claims.items() if not _is_signature(claim)}
-    if len(signed) > 1 or any(holds and claim.context for claim, holds in expressions.items()):
+    plain = {claim.text: holds for claim, holds in expressions.items() if not claim.context}
+    if len(signed) > 1 or any(holds != plain.get(claim.text, False) for claim, holds in expressions.items()):
         return None
     paths = {route["match"] for state in states for route in state.get("HTTPSEdgeRoute", ())}
     paths -= set() if region.path else {"/"}  # of other edges: here it would leave nothing
@@ -56,7 +57,7 @@ def to_request(
         tokens=tuple(_to_tokens(example.tokens, *states)),
         headers=headers,
         binding=region.door.binding,  # type: ignore[arg-type]
-        assignments=unset | {claim.text: value for claim, value in expressions.items() if not claim.context},
+        assignments=unset | plain,
     )
 
 
