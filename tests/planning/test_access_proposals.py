@@ -70,7 +70,7 @@ def test_an_entry_point_has_a_test_that_expects_allow_exactly_if_some_request_pa
 
 
 def test_proposed_tests_fail_after_most_changes_of_access_and_after_no_other_change() -> None:
-    failures = Counter(failing for seed in range(30) for failing in list_failures(seed))
+    failures = Counter(failing for seed in range(60) for failing in list_failures(seed))
     assert failures["unchanged", True] == 0
     for verdict in (Verdict.WIDENS, Verdict.LOCKS_OUT, Verdict.CLOSES):
         assert failures[verdict, True] > failures[verdict, False]
