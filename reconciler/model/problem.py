@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import takewhile
@@ -95,11 +96,13 @@ def select_problems(problems: Sequence[Problem], most: int) -> Sequence[Problem]
 
 def merge_repeated(problems: Iterable[Problem]) -> list[Problem]:
     """The problems, with one for all resources that one place in a file makes wrong, as the instances of a manifest."""
+    problems = list(problems)
+    counts = Counter(problem.position for problem in problems)
     groups: dict[object, list[Problem]] = {}
     for number, problem in enumerate(problems):
         kind, slash, name = problem.subject.partition("/")
         key: object = number
-        if problem.position is not None and slash:
+        if problem.position is not None and slash and counts[problem.position] > 1:
             own = re.escape(name.partition(".")[0])
             text = re.sub(rf"(?<![\w-]){own}(?![\w-])", "*", problem.text) if own else problem.text
             key = (problem.position, problem.severity, problem.code, problem.rule, kind, text)

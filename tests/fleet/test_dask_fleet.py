@@ -167,7 +167,7 @@ async def test_twenty_accounts_are_in_sync_although_workers_are_killed(tmp_path:
     async with dask_fleet(tmp_path, str(tmp_path / "state/fleet.db"), 20, 3, open_pool) as fleet:
         planned = await fleet.plan(kills=1)
         assert await fleet.states(planned) == {"succeeded": 20}
-        applied = await fleet.apply(planned, kills=2)
+        applied = await fleet.apply(planned, kills=1)
         assert await fleet.states(applied) == {"succeeded": 20}
         fleet.check_accounts()
         fleet.world.sandbox.forget_log()

@@ -177,7 +177,7 @@ PROJECTS: Mapping[str, Mapping[str, str]] = {
         "reconciler.yaml": variables(big=BIG),
         "manifests/a.yaml": "".join(
             f"---\nkind: APIKey\nname: a{n}\nspec: {{}}\ndeliver: {{token: {{to_file: 'x${{{{ var.big }}}}'}}}}\n"
-            for n in range(5000)
+            for n in range(1000)
         ),
     },
 }
