@@ -143,8 +143,10 @@ class Account:
         )
 
     def choose_routes(self, region: Region, path: str) -> tuple[str, ...]:
-        """What decides about a path: the routes that serve it, of each edge that covers the host."""
-        chosen = [self.find_route(resource.key, path) for resource in self._list_covering(region.door, region.host)]
+        """What decides about a path: the routes that serve it, of each edge that covers the host, also of the wildcard
+        that begins with the host, which may serve it."""
+        serving = self.list_serving(region.door, region.host)
+        chosen = [self.find_route(resource.key, path) for _, found in serving for resource in found]
         return tuple(f"{route.key if route is not None else ''} {is_plain}" for route, is_plain in chosen)
 
     def find_route(self, edge: str, path: str) -> tuple[Resource | None, bool]:
