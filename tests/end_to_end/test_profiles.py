@@ -51,7 +51,7 @@ def run_lifecycle(project: Project, sandbox: Sandbox) -> list[Output]:
     return [*results, project("destroy", "-y", "--allow", allowed)]
 
 
-def shown(result: Output) -> str:
+def hide_random(result: Output) -> str:
     """The output without what is random in it: ids, and the targets of DNS records."""
     return re.sub(r"\w+\.\w+(?=\.cname\.)", "TARGET", result.number_ids().out)
 
@@ -63,7 +63,7 @@ def test_a_project_has_the_same_outputs_under_both_profiles(
     sandbox.reset()
     public = run_lifecycle(example(tmp_path / "b", capsys, sandbox, "ngrok"), sandbox)
     assert [result.code for result in public] == [0, 0, 0, exit_codes.CHANGES, 0, 0, 0], public
-    assert [shown(result) for result in public] == [shown(result) for result in specification]
+    assert [hide_random(result) for result in public] == [hide_random(result) for result in specification]
     assert "No changes" in public[2].out
     assert sandbox.get("/endpoints")["endpoints"] == []
 
