@@ -132,15 +132,14 @@ class Account:
 
     def list_paths(self, door: Door, host: str) -> set[str]:
         """The paths of the routes that may serve a host."""
-        return (
-            set()
-            if door.scheme == "http"
-            else {
-                str(route.fields.get("match") or "")
-                for resource in self._list_covering(door, host)
-                for route in self.routes.get(resource.key, ())
-            }
-        )
+        if door.scheme == "http":
+            return set()
+        return {
+            str(route.fields.get("match") or "")
+            for _, found in self.list_serving(door, host)
+            for resource in found
+            for route in self.routes.get(resource.key, ())
+        }
 
     def choose_routes(self, region: Region, path: str) -> tuple[str, ...]:
         """What decides about a path: the routes that serve it, of each edge that covers the host, also of the wildcard

@@ -193,10 +193,12 @@ class _Judge:
         self._before = before
         self._after = after
         self._gained: dict[tuple[int, int], Found | None] = {}
+        self._mentioned: dict[tuple[Door, str], Set[str]] = {}
 
     def decide(self, region: Region, one: EntryPoint | None, other: EntryPoint | None) -> _Judged | None:
-        old = _program(one or enter_publicly(self._before, region) or enter_wildcard(self._before, region))
-        new = _program(other or enter_wildcard(self._after, region))
+        old, new = _program(one or self._enter_otherwise(self._before, region)), _program(other)
+        if other is None:
+            new = _program(enter_wildcard(self._after, region, self._list_mentioned(region)))
         if old is new:
             return None
         if (gained := self._find_gained(old, new)) is not None:
@@ -204,6 +206,19 @@ class _Judge:
             return _Judged(region, Verdict.EXPOSES if is_new else Verdict.WIDENS, one, other, gained, (old, new))
         lost = self._find_gained(new, old)
         return _Judged(region, _judge_loss(other), one, other, lost, (old, new)) if lost is not None else None
+
+    def _enter_otherwise(self, account: Account, region: Region) -> EntryPoint | None:
+        """How the host of a region is served that has no way in: from everywhere, or by the wildcard that begins with
+        it."""
+        paths = self._list_mentioned(region)
+        return enter_publicly(account, region, paths) or enter_wildcard(account, region, paths)
+
+    def _list_mentioned(self, region: Region) -> Set[str]:
+        """The paths that both states mention, among which the example of a region is chosen."""
+        key = region.door, region.host
+        if key not in self._mentioned:
+            self._mentioned[key] = fold_case(self._before.list_paths(*key) | self._after.list_paths(*key))
+        return self._mentioned[key]
 
     def _find_gained(self, old: Program, new: Program) -> Found | None:
         key = id(old), id(new)
@@ -213,10 +228,9 @@ class _Judge:
 
     def describe(self, judged: _Judged) -> Difference:
         region, found = judged.region, judged.found
-        paths = self._before.list_paths(region.door, region.host) | self._after.list_paths(region.door, region.host)
         declared = ChainMap(*(account.doors.get(region.door, {}) for account in (self._before, self._after)))
         programs = _program(judged.before), _program(judged.after)
-        witness = describe_request(region, fold_case(paths), declared, found, *programs)
+        witness = describe_request(region, self._list_mentioned(region), declared, found, *programs)
         depends_on = () if found.is_certain else tuple(_list_open(found, *programs))
         sides = judged.before, judged.after
         return Difference(region, judged.verdict, *sides, witness, found.is_certain, depends_on, found.request)

@@ -81,16 +81,18 @@ def trace(account: Account, region: Region) -> tuple[EntryPoint, Mapping[Conditi
     return entry, compiler.origins
 
 
-def enter_publicly(account: Account, region: Region) -> EntryPoint | None:
-    """Who gets through at the host and port of a region from everywhere, if it is not public itself."""
+def enter_publicly(account: Account, region: Region, paths: Set[str]) -> EntryPoint | None:
+    """Who gets through at the host and port of a region from everywhere, if it is not public itself. `paths` as of
+    `enter`."""
     public = replace(region, door=replace(region.door, binding="public"))
     is_other = region.door.binding in ("internal", "kubernetes")
-    return enter(account, public) if is_other and account.has_way_in(public) else None
+    return enter(account, public, paths) if is_other and account.has_way_in(public) else None
 
 
-def enter_wildcard(account: Account, region: Region) -> EntryPoint | None:
-    """Who gets through at the wildcard that begins with the host of a region, which may serve this host too."""
-    return enter(account, region) if f"*.{region.host}" in account.doors.get(region.door, {}) else None
+def enter_wildcard(account: Account, region: Region, paths: Set[str]) -> EntryPoint | None:
+    """Who gets through at the wildcard that begins with the host of a region, which may serve this host too. `paths`
+    as of `enter`."""
+    return enter(account, region, paths) if f"*.{region.host}" in account.doors.get(region.door, {}) else None
 
 
 def enter_part(account: Account, region: Region) -> EntryPoint:

@@ -305,6 +305,35 @@ def test_an_https_edge_below_a_wildcard_of_http_may_take_its_requests() -> None:
     assert narrowed.depends_on == ("an edge and an endpoint share a host by the most specific name",)
 
 
+def test_a_host_and_the_wildcard_that_may_serve_it_are_compared_at_the_same_path() -> None:
+    """Whether `*.shop.example.com` serves `shop.example.com` itself is not documented."""
+    before = make_shop()
+    before["HTTPSEdge"][0]["hostports"] = ["*.shop.example.com:443"]
+    open_admin = {**PREFIX, "id": "edghtsrt_admin", "match": "/admin"}
+    closed = {"edge_id": "edghts_shop", "id": "edghtsrt_x", "match_type": "path_prefix", "match": "/admin/x"}
+    before["HTTPSEdgeRoute"] = [open_admin, closed]
+    after = deepcopy(before)
+    after["HTTPSEdge"][0]["hostports"] = ["shop.example.com:443"]
+    found = {str(change.region): change for change in compare_accounts(before, after)}
+    assert not found["https://shop.example.com/admin…"].is_certain
+
+
+def test_the_paths_of_a_wildcard_that_may_serve_its_own_host_are_told_apart() -> None:
+    before = make_shop()
+    before["HTTPSEdgeRoute"] = [{**PREFIX, "id": "edghtsrt_root", "match": "/"}]
+    before["HTTPSEdge"].append({"id": "edghts_api", "hostports": ["*.shop.example.com:443"]})
+    before["HTTPSEdgeRoute"].append({**PREFIX, "id": "edghtsrt_api", "edge_id": "edghts_api", "match": "/api"})
+    after = deepcopy(before)
+    after["HTTPSEdge"][0] |= {
+        "hostports": ["*.example.com:443"],
+        "mutual_tls": {"enabled": True, "certificate_authorities": [{"id": "ca_1"}]},
+    }
+    after["CertificateAuthority"] = [{"id": "ca_1", "ca_pem": "PEM"}]
+    found = {str(change.region): change for change in compare_accounts(before, after)}
+    assert not found["https://shop.example.com/api…"].is_certain
+    assert found["https://shop.example.com/…"].is_certain
+
+
 def test_an_https_edge_has_no_way_in_by_plain_http() -> None:
     assert {str(entry.region.door.scheme) for entry in analyze(read_account(make_shop()))} & {"http"} == set()
 
