@@ -127,13 +127,14 @@ class _Wait(Struct):
     async def _find_watched(self, applied: Applied, now: float) -> dict[LiveKey, Watched]:
         """What the apply changed, and what was healthy before and no longer is. Of kinds that have health."""
         changed = _find_changed(applied)
+        old = {live.key: live for listing in applied.before.listings.values() for live in listing.objects}
         while True:
             facts, before = build_facts(self.project, self.snapshot, now), self._facts_before(applied, now)
             own, watched = list_own(self.project, self.snapshot), {}
             for live in (live for listing in self.snapshot.listings.values() for live in listing.objects):
                 if live.key not in own and live.key not in changed:
                     continue
-                health, served = facts.judge(live), _is_healthy(before, live)
+                health, served = facts.judge(live), _is_healthy(before, old.get(live.key))
                 if health is not None and (live.key in changed or (served and health.state is not State.HEALTHY)):
                     watched[live.key] = Watched(HealthRow(own.get(live.key, ""), live.id, health), now, served)
             unread = (facts.unread | before.unread) - self.snapshot.listings.keys()
@@ -152,9 +153,9 @@ class _Wait(Struct):
     def _judge(self, watched: Iterable[LiveKey], now: float) -> dict[LiveKey, HealthRow]:
         facts, own, by_key = build_facts(self.project, self.snapshot, now), list_own(self.project, self.snapshot), {}
         for kind, keys in _by_kind(watched).items():
-            found = {live.key: live for live in self.snapshot.of(kind).objects if live.key in keys}
+            objects = {live.key: live for live in self.snapshot.of(kind).objects}
             for key in keys:
-                live = found.get(key)
+                live = objects.get(key)
                 health = None if live is None else facts.judge(live)
                 by_key[key] = HealthRow(own.get(key, ""), key[1] if live is None else live.id, health or _ABSENT)
         return {key: by_key[key] for key in watched}
@@ -222,9 +223,8 @@ def _find_changed(applied: Applied) -> frozenset[LiveKey]:
     )
 
 
-def _is_healthy(facts: Facts, live: Live) -> bool:
-    found = next((old for old in facts.list_objects(live.kind) if old.key == live.key), None)
-    health = None if found is None else facts.judge(found)
+def _is_healthy(facts: Facts, live: Live | None) -> bool:
+    health = None if live is None else facts.judge(live)
     return health is not None and health.state is State.HEALTHY
 
 
