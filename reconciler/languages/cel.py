@@ -149,7 +149,7 @@ class Language:
 
         around  values that `to_cel_values` converted before, shared by many bindings
         call    answers the calls of functions, with values that `to_cel_values` converted
-        bound   the bound of what a function returns
+        bound   finds the upper bound of the result of a function, by its name
         """
         variables = {**(around or {}), **to_cel_values(values)}
         return Bindings(self._environment.Activation(variables), variables, call, bound)
@@ -165,7 +165,7 @@ class Bindings:
     bound: FindBound = field(repr=False, default=lambda name: cel_cost.Bound())
 
     def inputs(self, variables: Collection[str], functions: Collection[str]) -> dict[str, Any]:
-        """The values of variables, and the bounds of what functions return."""
+        """The values of variables, and upper bounds of the results of functions."""
         results = {cel_cost.result_of(name): self.bound(name) for name in functions}
         return {name: self.values.get(name) for name in variables} | results
 

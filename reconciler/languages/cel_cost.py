@@ -125,7 +125,7 @@ def limit_list(most: float, item: Bound) -> Bound:
 
 
 def result_of(function: str) -> str:
-    """The name under which an estimate finds the bound of what a function returns."""
+    """The name under which an estimate finds the upper bound of a function's result."""
     return f"{function}()"
 
 

@@ -208,7 +208,7 @@ def _find_expression(written: Json) -> str | None:
 def _find_refused(project: OpenProject, found: Acceptance, snapshot: Snapshot) -> list[tuple[Offer, str]]:
     """The offers that the changed manifests do not express correctly, with the reason.
 
-    Sets `remaining` of what was found and, if nothing is refused, `access` and `approvals`.
+    Sets `found.remaining` and, if no offer is refused, `found.access` and `found.approvals`.
     """
     added = {path: after.encode() for path, (_, after) in found.texts.items()}
     try:

@@ -26,7 +26,7 @@ _LINE = re.compile(
 class DriftState(Struct, frozen=True):
     """What a drift check found.
 
-    drift     a digest of what differed; empty: nothing
+    drift     a digest of the differences; empty: no drift
     degraded  digests of the objects that do not work, sorted
     """
 

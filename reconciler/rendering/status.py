@@ -99,8 +99,7 @@ def render_text(status: StackStatus, width: int) -> str:
 
 
 def _shorten(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(names[:_NAMED]) + _say_more(names)
 
 
 def _wrap(text: str, indent: int, width: int) -> Iterator[str]:

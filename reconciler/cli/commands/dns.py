@@ -42,12 +42,7 @@ if TYPE_CHECKING:
     "--check", is_flag=True, help="Write nothing; exit 2 if a file in the folder is out of date or of no zone."
 )
 @click.option("--verify", is_flag=True, help="Ask the name servers of each zone which records are set.")
-@click.option(
-    "--nameserver",
-    "name_server",
-    metavar="HOST:PORT",
-    help="Ask this server instead of those of each zone, such as an internal one.",
-)
+@options.name_server_option
 @options.account_options
 def command(
     common: options.Options, form: str, out: Path | None, check: bool, verify: bool, name_server: str | None
@@ -64,8 +59,7 @@ def command(
         raise click.UsageError("--check needs --out DIR, the folder with the files")
     if verify and (out is not None or form not in ("text", "json")):
         raise click.UsageError("--verify prints a report as text or JSON; use it without --out and other formats")
-    if name_server is not None and not verify:
-        raise click.UsageError("--nameserver needs --verify")
+    options.check_name_server(name_server, verify=verify)
     opened = workspaces.open_workspace(common)
     if verify:
         return _verify(common, opened, form, name_server)

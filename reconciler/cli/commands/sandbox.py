@@ -169,11 +169,8 @@ def command(
     except ValueError as error:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {error}") from error
     except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        ports = f"port {port} or the agent's port {agent_port}" if agent else f"port {port}"
-        remedy = "choose another port, or 0 for a free one"
-        raise exit_codes.Stop(exit_codes.ERROR, f"error: {ports} is already in use; {remedy}") from error
+        _stop_if_in_use(error, f"port {port} or the agent's port {agent_port}" if agent else f"port {port}")
+        raise
     except sqlite3.Error as error:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {db}: {error}") from error
     return exit_codes.DONE
@@ -217,11 +214,15 @@ def agent(server: str, configs: tuple[Path, ...], port: int, agent_version: str)
     except AgentError as failed:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {failed}") from failed
     except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        remedy = "choose another port, or 0 for a free one"
-        raise exit_codes.Stop(exit_codes.ERROR, f"error: port {port} is already in use; {remedy}") from error
+        _stop_if_in_use(error, f"port {port}")
+        raise
     return exit_codes.DONE
+
+
+def _stop_if_in_use(error: OSError, ports: str) -> None:
+    if error.errno == errno.EADDRINUSE:
+        remedy = "choose another port, or 0 for a free one"
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: {ports} is already in use; {remedy}") from error
 
 
 @command.command(

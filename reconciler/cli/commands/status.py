@@ -31,12 +31,7 @@ if TYPE_CHECKING:
     help="Output format.",
 )
 @click.option("--verify", is_flag=True, help="Also ask the name servers of each zone which DNS records are set.")
-@click.option(
-    "--nameserver",
-    "name_server",
-    metavar="HOST:PORT",
-    help="Ask this server instead of those of each zone, such as an internal one.",
-)
+@options.name_server_option
 @options.status_options
 def command(common: options.Options, form: str, verify: bool, name_server: str | None) -> int:
     """Show on one screen whether the stack is in sync, whether it works, what needs a person, and what comes due.
@@ -47,8 +42,7 @@ def command(common: options.Options, form: str, verify: bool, name_server: str |
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
 
-    if name_server is not None and not verify:
-        raise click.UsageError("--nameserver needs --verify")
+    options.check_name_server(name_server, verify=verify)
     opened = workspaces.open_partial_workspace(common)
     work = opened.status(verify=verify, name_server=name_server, on_event=ReadProgress(common.quiet))
     status = workspaces.run(work)

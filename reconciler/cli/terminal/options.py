@@ -320,6 +320,20 @@ _REPLACE = [
 _EVENTS = [click.option("--events", metavar="FILE", help="Write events as JSON lines to FILE; - is standard error.")]
 
 
+name_server_option = click.option(
+    "--nameserver",
+    "name_server",
+    metavar="HOST:PORT",
+    help="Ask this server instead of those of each zone, such as an internal one.",
+)
+
+
+def check_name_server(name_server: str | None, *, verify: bool) -> None:
+    """Raises UsageError for `--nameserver` without `--verify`."""
+    if name_server is not None and not verify:
+        raise click.UsageError("--nameserver needs --verify")
+
+
 ignore_option = click.option(
     "--ignore",
     "ignored",

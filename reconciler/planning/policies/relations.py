@@ -58,7 +58,7 @@ class Relations:
         return self._values.get(address)
 
     def find_bound(self, name: str) -> cel_cost.Bound:
-        """The bound of what a function returns, whatever its argument."""
+        """The upper bound of a function's result, for any argument."""
         return self._bounds[name]
 
     @cached_property
