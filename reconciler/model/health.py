@@ -27,6 +27,9 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
+WORST_FIRST: Final = (State.DEGRADED, State.UNKNOWN, State.PROGRESSING, State.HEALTHY)
+
+
 class Actor(StrEnum):
     """Who acts next."""
 

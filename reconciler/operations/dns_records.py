@@ -14,7 +14,7 @@ from reconciler.health.facts import Facts
 from reconciler.health.records import list_jobs, list_records
 from reconciler.health.zones import place_records
 from reconciler.model.dns import DNSFinding, DNSRecords
-from reconciler.model.health import State
+from reconciler.model.health import WORST_FIRST, State
 from reconciler.operations.errors import OperationError, UnreadableAccount
 from reconciler.operations.output_files import check_output
 from reconciler.operations.reporting import OnEvent, ignore_event
@@ -43,12 +43,10 @@ class DNSReport(Struct, frozen=True):
     @property
     def state(self) -> State:
         """The worst state: a record that cannot be set counts as degraded, and an incomplete list as unknown."""
-        states = {finding.health.state for finding in self.findings}
-        if self.records.misplaced or State.DEGRADED in states:
-            return State.DEGRADED
-        if self.unread:
-            return State.UNKNOWN
-        return next((state for state in (State.UNKNOWN, State.PROGRESSING) if state in states), State.HEALTHY)
+        states = [finding.health.state for finding in self.findings]
+        states += [State.DEGRADED] if self.records.misplaced else []
+        states += [State.UNKNOWN] if self.unread else []
+        return min(states, key=WORST_FIRST.index, default=State.HEALTHY)
 
 
 async def find_records(project: OpenProject, on_event: OnEvent = ignore_event) -> DNSRecords:

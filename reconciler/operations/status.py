@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from reconciler import kinds
 from reconciler.health.dates import list_dates
 from reconciler.model.dns import clean_name
-from reconciler.model.health import DAY, Actor, Health, HealthRow, State
+from reconciler.model.health import DAY, WORST_FIRST, Actor, Health, HealthRow, State
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.status import StackStatus, Sync, Synced
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 DAYS = 30
 _REMEMBERED = 90 * DAY
-_ORDER = (State.DEGRADED, State.UNKNOWN, State.PROGRESSING, State.HEALTHY)  # the worst first
 
 
 async def read_status(
@@ -113,7 +112,7 @@ def _list_owners(snapshot: Snapshot, row: HealthRow) -> frozenset[str]:
 
 def join_health(health: Health, findings: Iterable[Health]) -> Health:
     """The health that the platform shows, or what name servers say if that is as bad or worse."""
-    worst = min(findings, key=lambda found: _ORDER.index(found.state), default=health)
-    if worst.state is State.HEALTHY or _ORDER.index(worst.state) > _ORDER.index(health.state):
+    worst = min(findings, key=lambda found: WORST_FIRST.index(found.state), default=health)
+    if worst.state is State.HEALTHY or WORST_FIRST.index(worst.state) > WORST_FIRST.index(health.state):
         return health
     return replace(worst, due=health.due)

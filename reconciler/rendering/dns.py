@@ -15,6 +15,7 @@ from msgspec import Struct
 from reconciler.model.dns import DNSFinding, DNSRecords, Zone
 from reconciler.model.health import Actor, Record, State
 from reconciler.rendering import terminal_text
+from reconciler.rendering.health_text import SIGNS
 from reconciler.rendering.text_tools import count
 
 TTL: Final = 300  # seconds
@@ -22,7 +23,6 @@ SUFFIXES: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "bind": "zo
 """The formats of `reconciler dns`, with the suffixes of their files."""
 
 _ROW_KEYS: Final = frozenset({"name", "type", "value", "ttl", "needed_by", "purpose"})
-_SIGNS: Final = {State.DEGRADED: "!", State.UNKNOWN: "?", State.PROGRESSING: "~"}
 
 
 class _Row(Struct, frozen=True):
@@ -217,7 +217,7 @@ def render_findings(findings: Sequence[DNSFinding], records: DNSRecords, unread:
         if finding.health.state is State.HEALTHY:
             continue
         need, health = finding.need, finding.health
-        lines += ["", f"{_SIGNS[health.state]} {', '.join(need.needed_by)}", f"    {health.reason}"]
+        lines += ["", f"{SIGNS[health.state]} {', '.join(need.needed_by)}", f"    {health.reason}"]
         if health.advice:
             who = f"{health.actor}: " if health.actor is Actor.ZONE_OWNER else ""
             lines.append(f"    {who}{health.advice}")
@@ -226,7 +226,7 @@ def render_findings(findings: Sequence[DNSFinding], records: DNSRecords, unread:
     for name, why in unread.items():
         lines += [
             "",
-            f"{_SIGNS[State.UNKNOWN]} {name}",
+            f"{SIGNS[State.UNKNOWN]} {name}",
             f"    its list is incomplete, so that more records may be needed: {why}",
         ]
     return _join(map(terminal_text.sanitize, lines))

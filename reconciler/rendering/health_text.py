@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from reconciler.model.health import Actor, HealthRow
+from collections.abc import Mapping
 
+from reconciler.model.health import Actor, HealthRow, State
+
+SIGNS: Mapping[State, str] = {State.DEGRADED: "!", State.UNKNOWN: "?", State.PROGRESSING: "~", State.HEALTHY: " "}
 _WHO = {
     Actor.PLATFORM: "the platform acts",
     Actor.ZONE_OWNER: "the owner of the DNS zone acts",

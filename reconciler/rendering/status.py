@@ -11,18 +11,18 @@ from msgspec.structs import asdict
 from reconciler.model.health import Actor, HealthRow, State
 from reconciler.model.status import StackStatus
 from reconciler.rendering import terminal_text
-from reconciler.rendering.health_text import name_object
+from reconciler.rendering.health_text import SIGNS, name_object
 from reconciler.rendering.plan.markdown import code
 from reconciler.rendering.text_tools import count, format_duration, format_time
 
-SIGNS: Final = {State.DEGRADED: "!", State.PROGRESSING: "~", State.UNKNOWN: "?"}
+_ILL: Final = (State.DEGRADED, State.PROGRESSING, State.UNKNOWN)
 PERSONS: Final = (Actor.YOU, Actor.ZONE_OWNER)
 _NAMED: Final = 10  # resources that differ
 
 
 def list_sections(status: StackStatus) -> Iterator[tuple[str, tuple[HealthRow, ...]]]:
     """What is not healthy: what needs a person first, then what progresses by itself, then what is unknown."""
-    ill = [row for state in SIGNS for row in status.list_in(state)]
+    ill = [row for state in _ILL for row in status.list_in(state)]
     needing = tuple(row for row in ill if row.health.actor in PERSONS and row.health.state is not State.UNKNOWN)
     degraded = tuple(row for row in status.list_in(State.DEGRADED) if row not in needing)
     progressing = tuple(row for row in status.list_in(State.PROGRESSING) if row not in needing)
@@ -54,7 +54,7 @@ def describe_sync(status: StackStatus) -> str:
 
 def describe_health(status: StackStatus) -> str:
     """`1 degraded, 2 progressing, 30 healthy`"""
-    numbers = {state: len(status.list_in(state)) for state in (*SIGNS, State.HEALTHY)}
+    numbers = {state: len(status.list_in(state)) for state in (*_ILL, State.HEALTHY)}
     parts = [f"{number} {state}" for state, number in numbers.items() if number]
     verified = ", checked with name servers" if status.is_verified else ""
     return (", ".join(parts) or "no resource has health") + verified

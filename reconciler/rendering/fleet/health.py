@@ -9,13 +9,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.model.fleet import Fleet, Member, TaskRecord
-from reconciler.model.health import Health, HealthRow, State
+from reconciler.model.health import WORST_FIRST, Health, HealthRow, State
 from reconciler.rendering.fleet.openings import name_variables
 from reconciler.rendering.fleet.reasons import NAMED, abstract, abstract_numbers
-from reconciler.rendering.plan.health_section import SIGNS
 from reconciler.rendering.terminal_text import sanitize
-
-_WORST_FIRST = tuple(SIGNS)
 
 
 class IllRow(Struct, frozen=True):
@@ -74,7 +71,7 @@ def roll_up_health(fleet: Fleet, tasks: Sequence[TaskRecord]) -> FleetHealth:
         name = name_variables(task.member, fleet.members.get(task.member), shortest=3)
         for row in _list_ill(task, fleet.members.get(task.member)):
             health = row.health
-            states[task.member] = min(states[task.member], health.state, key=_WORST_FIRST.index)
+            states[task.member] = min(states[task.member], health.state, key=WORST_FIRST.index)
             address, reason, advice = (name(sanitize(text)) for text in (row.address, health.reason, health.advice))
             key = task.project, address, health.state, health.actor, abstract_numbers(reason)
             sample = HealthRow(address, "", Health(health.state, abstract_numbers(reason), "", health.actor))
@@ -86,7 +83,7 @@ def roll_up_health(fleet: Fleet, tasks: Sequence[TaskRecord]) -> FleetHealth:
     rows = (_describe_group(key[0], group) for key, group in groups.items())
     counts = Counter(states.values())
     return FleetHealth(
-        {str(state): counts[state] for state in _WORST_FIRST if counts[state]},
+        {str(state): counts[state] for state in WORST_FIRST if counts[state]},
         tuple(sorted(rows, key=_weigh)),
         sum(member.name not in states and _has_project(fleet, member) for member in fleet.members.values()),
     )
@@ -114,7 +111,7 @@ def _describe_group(project: object, group: _Group) -> IllRow:
 
 def _weigh(ill: IllRow) -> tuple[object, ...]:
     health = ill.row.health
-    return _WORST_FIRST.index(health.state), -ill.members, ill.project, ill.row.address, health.reason, health.actor
+    return WORST_FIRST.index(health.state), -ill.members, ill.project, ill.row.address, health.reason, health.actor
 
 
 def _has_project(fleet: Fleet, member: Member) -> bool:

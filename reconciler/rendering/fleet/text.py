@@ -12,8 +12,8 @@ from reconciler.rendering.fleet import phrases
 from reconciler.rendering.fleet.reasons import ReasonRow
 from reconciler.rendering.fleet.rollup import RollUp, ShapeRow
 from reconciler.rendering.fleet.waits import WaveRow, WaveState
+from reconciler.rendering.health_text import SIGNS
 from reconciler.rendering.plan import phrases as plan_phrases
-from reconciler.rendering.plan.health_section import SIGNS
 from reconciler.rendering.plan.outline import ChangeRow, build_outline
 from reconciler.rendering.plan.text import NARROWEST, Paint
 from reconciler.rendering.terminal_text import sanitize

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from reconciler.model.health import HealthRow, State
+from reconciler.model.health import WORST_FIRST, HealthRow, State
 from reconciler.rendering.health_text import format_row, name_object
 from reconciler.rendering.text_tools import count
 
-_ORDER = (State.DEGRADED, State.UNKNOWN, State.PROGRESSING, State.HEALTHY)
-SIGNS: Mapping[State, str] = {State.DEGRADED: "!", State.UNKNOWN: "?", State.PROGRESSING: "~", State.HEALTHY: " "}
 _LONGEST = 180  # characters of a headline: GitHub and GitLab accept 255 in a title
 
 
 def describe_health(rows: Sequence[HealthRow]) -> str:
     """`Health: 1 degraded, 2 unknown, 30 healthy.`"""
     counts = Counter(row.health.state for row in rows)
-    listed = ", ".join(f"{counts[state]:,} {state}" for state in _ORDER if counts[state])
+    listed = ", ".join(f"{counts[state]:,} {state}" for state in WORST_FIRST if counts[state])
     return f"Health: {listed or 'nothing to judge'}."
 
 
 def list_unhealthy(rows: Sequence[HealthRow]) -> list[HealthRow]:
     """The objects that are not healthy: degraded before unknown before progressing."""
     ill = [row for row in rows if row.health.state is not State.HEALTHY]
-    return sorted(ill, key=lambda row: (_ORDER.index(row.health.state), row.address, row.id))
+    return sorted(ill, key=lambda row: (WORST_FIRST.index(row.health.state), row.address, row.id))
 
 
 def describe_row(row: HealthRow) -> str:

@@ -14,6 +14,7 @@ from reconciler.model.change import Action
 from reconciler.model.health import State
 from reconciler.model.plan import Approval, Plan
 from reconciler.rendering import terminal_text
+from reconciler.rendering.health_text import SIGNS
 from reconciler.rendering.plan import access_drift, health_section, phrases
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import (
@@ -319,7 +320,7 @@ class _Page:
         yield from self.block(health_section.describe_health(self.rows.health), 0, Paint.STRONG)
         ill = health_section.list_unhealthy(self.rows.health)
         for row in ill[:_MOST_HEALTH]:
-            sign = health_section.SIGNS[row.health.state]
+            sign = SIGNS[row.health.state]
             paint = Paint.ALARM if row.health.state is State.DEGRADED else None
             yield from self.block(health_section.describe_row(row), 2, paint, sign)
         if (more := len(ill) - _MOST_HEALTH) > 0:
