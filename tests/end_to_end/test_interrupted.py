@@ -9,6 +9,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from reconciler.model import owner_record
+from tests.harness.forked import start_program
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Project, all_of, resource
 
@@ -71,6 +73,25 @@ def count_objects(sandbox: Sandbox) -> Counter[str]:
 
 
 EVERYTHING = Counter(f"{item['kind']}/{item['name']}" for item in sixty())
+
+
+WRITE_TO_NO_ONE = """\
+import os
+reader, writer = os.pipe()
+os.close(reader)
+try:
+    os.write(writer, b"x")
+except BrokenPipeError:
+    print("broken pipe")
+"""
+
+
+def test_a_process_of_a_test_ignores_broken_pipes_as_an_interpreter_does() -> None:
+    def write(words: list[str]) -> None:
+        exec(WRITE_TO_NO_ONE, {})  # noqa: S102 - the program of the command below
+
+    process = start_program(write, [sys.executable, "-c", WRITE_TO_NO_ONE], [], stdout=subprocess.PIPE)
+    assert (process.communicate()[0], process.returncode) == ("broken pipe\n", 0)
 
 
 def wait_for(process: subprocess.Popen[str], event: str, times: int) -> str:

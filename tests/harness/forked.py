@@ -69,8 +69,9 @@ def start_program(
         return subprocess.Popen([*command, *words], env=env, text=True, **options)
     environ = dict(os.environ if env is None else env)
     # The child never returns from here to start another program. Popen waits for the end of one of its own pipes.
+    # Restored signals would be those of no interpreter: a client that is killed would end a sandbox by SIGPIPE.
     run = partial(_run_instead, program, list(words), environ)
-    return subprocess.Popen(list(command), env=env, text=True, preexec_fn=run, **options)
+    return subprocess.Popen(list(command), env=env, text=True, preexec_fn=run, restore_signals=False, **options)
 
 
 def _run_instead(program: Program, words: list[str], environ: Mapping[str, str]) -> NoReturn:

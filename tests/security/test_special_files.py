@@ -65,10 +65,10 @@ def test_a_store_is_a_regular_file(here: Path, make: Callable[[Path], None], suf
     place = here / f"store.db{suffix}"
     place.unlink(missing_ok=True)
     make(place)
-    before = place.lstat()
+    before = place.lstat()[:7]  # without times: following a link may set that of its last access
     with pytest.raises(StoreError, match=r"a pipe, a device or a socket.*was not changed; set RECONCILER_STORE"):
         database.open_database("store.db", database.Timeouts())
-    assert place.lstat() == before
+    assert place.lstat()[:7] == before
 
 
 @pytest.mark.parametrize("make", MAKERS)
