@@ -318,7 +318,7 @@ def test_a_host_and_the_wildcard_that_may_serve_it_are_compared_at_the_same_path
     assert not found["https://shop.example.com/admin…"].is_certain
 
 
-def test_the_paths_of_a_wildcard_that_may_serve_its_own_host_are_told_apart() -> None:
+def test_the_paths_of_a_wildcard_that_may_serve_its_own_host_are_compared_one_by_one() -> None:
     before = make_shop()
     before["HTTPSEdgeRoute"] = [{**PREFIX, "id": "edghtsrt_root", "match": "/"}]
     before["HTTPSEdge"].append({"id": "edghts_api", "hostports": ["*.shop.example.com:443"]})
