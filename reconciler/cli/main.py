@@ -36,6 +36,7 @@ COMMANDS = {
     "apply": "Create, update and delete resources according to a plan",
     "import": "Write manifests for existing objects",
     "rename": "Rename a resource in the manifests, with all references",
+    "forget": "Stop managing resources, and keep their objects",
     "adopt": "Adopt existing unmanaged objects, by name",
     "destroy": "Delete all objects that the stack manages",
     "drift": "Show what changed on the platform since the last apply",

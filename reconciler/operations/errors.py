@@ -54,8 +54,8 @@ class UnwritableProposal(OperationError):
     """A file that an import would write exists with other content."""
 
 
-class UnusableRename(OperationError):
-    """A resource cannot be renamed: the new name is used already, or the files cannot be changed."""
+class UnusableEdit(OperationError):
+    """A resource cannot be renamed or forgotten: the new name is used, or the files cannot be changed."""
 
 
 class IncompleteAgentConfig(OperationError):

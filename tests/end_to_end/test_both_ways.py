@@ -20,6 +20,7 @@ LIFE = (
     ("plan", "--detailed-exitcode"),
     ("plan", "--out", "plan.json"),
     ("apply", "plan.json", "-y", "--parallelism", "1"),
+    ("forget", "IPPolicy/office", "--dry-run"),
     ("history",),
     ("explain", "IPPolicy/office"),
     ("list", "IPPolicy"),
@@ -99,9 +100,29 @@ def test_a_command_does_and_prints_the_same(
         results.append(live(project, platform))
     for words, in_process, over_socket in zip(LIFE, *results, strict=True):
         assert (words, in_process) == (words, over_socket)
-    assert [result.code for result, _ in results[0]] == [2, 0, 0, 0, 0, 0, 0, 7, 0, 0, 2, 0, 0, 0, 0, 0, 0, 4, 0, 0], (
-        results[0]
-    )
+    assert [result.code for result, _ in results[0]] == [
+        2,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        7,
+        0,
+        0,
+        2,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        4,
+        0,
+        0,
+    ], results[0]
 
 
 def test_each_command_is_in_the_table_or_sends_nothing() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from reconciler import InvalidProject, NothingSelected, Runtime, Workspace
-from reconciler.operations.authoring import rename_resource
-from reconciler.operations.authoring.rename_resource import RenamedProject
-from reconciler.operations.errors import UnusableRename
+from reconciler.operations.authoring import project_texts, rename_resource
+from reconciler.operations.authoring.project_texts import EditedProject
+from reconciler.operations.errors import UnusableEdit
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.project import files
 from tests.harness.builders import at
@@ -41,12 +41,12 @@ def write(root: Path, texts: dict[str, str]) -> None:
         (root / path).write_text(text)
 
 
-def rename(root: Path, old: str, new: str, **variables: Any) -> RenamedProject:
+def rename(root: Path, old: str, new: str, **variables: Any) -> EditedProject:
     source = ProjectSource(root, variables=variables, runtime=Runtime(environ={}))
     return rename_resource.rename_resource(source, at(old), at(new))
 
 
-def after(renamed: RenamedProject) -> dict[str, str]:
+def after(renamed: EditedProject) -> dict[str, str]:
     return {path: text for path, (_, text) in renamed.texts.items()}
 
 
@@ -67,7 +67,7 @@ def test_references_are_renamed_in_every_file_and_otherwise_unchanged(root: Path
     assert "name: hq" in changed["manifests/a.yaml"]
     assert "moved: [IPPolicy/office]" in changed["manifests/a.yaml"]
     assert (root / "manifests/a.yaml").read_text() == OFFICE  # nothing is written yet
-    rename_resource.write(renamed)
+    project_texts.write(renamed)
     assert {path: (root / path).read_text() for path in changed} == changed
     (result,) = Workspace.validate(root, runtime=Runtime(environ={}))
     assert (result.is_valid, result.resources) == (True, 5)
@@ -75,7 +75,7 @@ def test_references_are_renamed_in_every_file_and_otherwise_unchanged(root: Path
 
 def test_a_resource_that_was_renamed_can_be_renamed_again_and_back(root: Path) -> None:
     for old, new in (("office", "hq"), ("hq", "main"), ("main", "office")):
-        rename_resource.write(rename(root, f"IPPolicy/{old}", f"IPPolicy/{new}"))
+        project_texts.write(rename(root, f"IPPolicy/{old}", f"IPPolicy/{new}"))
     text = (root / "manifests/a.yaml").read_text()
     assert "name: office" in text
     assert {"IPPolicy/hq", "IPPolicy/main"} <= {*text.replace("[", " ").replace("]", " ").replace(",", " ").split()}
@@ -103,20 +103,20 @@ def test_a_resource_without_an_object_gets_no_former_address(root: Path) -> None
             "IPPolicy/offic is not declared; did you mean IPPolicy/office?",
         ),
         ("Vault/zzzzzzzzz", "Vault/x", NothingSelected, "Vault/zzzzzzzzz is not declared"),
-        ("IPPolicy/office", "TLSEdge/office", UnusableRename, "TLSEdge/office has another kind than IPPolicy/office; "),
-        ("IPPolicy/office", "IPPolicy/office", UnusableRename, "IPPolicy/office has this name already"),
-        ("IPPolicy/office", "IPPolicy/office-2", UnusableRename, "IPPolicy/office-2 is already declared; choose "),
+        ("IPPolicy/office", "TLSEdge/office", UnusableEdit, "TLSEdge/office has another kind than IPPolicy/office; "),
+        ("IPPolicy/office", "IPPolicy/office", UnusableEdit, "IPPolicy/office has this name already"),
+        ("IPPolicy/office", "IPPolicy/office-2", UnusableEdit, "IPPolicy/office-2 is already declared; choose "),
         (
             "IPPolicy/office",
             "IPPolicy/first",
-            UnusableRename,
+            UnusableEdit,
             "IPPolicy/first is a former address of IPPolicy/office-2",
         ),
-        ("Vault/old", "Vault/new", UnusableRename, "Vault/old is declared with `ensure: absent`; no object is kept"),
+        ("Vault/old", "Vault/new", UnusableEdit, "Vault/old is declared with `ensure: absent`; no object is kept"),
         (
             "IPPolicy/many-a",
             "IPPolicy/one",
-            UnusableRename,
+            UnusableEdit,
             "IPPolicy/many-a is declared with for_each; rename the item, ",
         ),
     ],
@@ -182,7 +182,7 @@ def test_a_rename_to_an_invalid_project_is_refused(root: Path) -> None:
         "name: e\n", "name: e-${{ each.value }}\nfor_each: [office]\n"
     )
     write(root, {"reconciler.yaml": settings, "manifests/b.yaml": f"{edge}---\n{SECOND}---\n{DOMAIN}"})
-    with pytest.raises(UnusableRename) as refused:
+    with pytest.raises(UnusableEdit) as refused:
         rename(root, "IPPolicy/office", "IPPolicy/hq")
     assert refused.value.lines[0] == "after renaming IPPolicy/office the manifests would be invalid"
     assert "IPPolicy/office" in refused.value.lines[1]
@@ -211,20 +211,20 @@ def test_lines_that_still_mention_the_old_address_are_reported(root: Path) -> No
 def test_the_mode_of_a_file_is_unchanged_and_no_symlink_is_followed(root: Path, tmp_path: Path) -> None:
     file = root / "manifests/a.yaml"
     file.chmod(0o640)
-    rename_resource.write(rename(root, "IPPolicy/office", "IPPolicy/hq"))
+    project_texts.write(rename(root, "IPPolicy/office", "IPPolicy/hq"))
     assert file.stat().st_mode & 0o7777 == 0o640
     renamed = rename(root, "IPPolicy/hq", "IPPolicy/main")
     text = file.read_text()
     file.rename(tmp_path / "elsewhere")
     file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(files.Unreadable):
-        rename_resource.write(renamed)
+        project_texts.write(renamed)
     assert (tmp_path / "elsewhere").read_text() == text
 
 
 def test_files_that_cannot_be_read_are_refused(root: Path) -> None:
     (root / "manifests/b.yaml").write_bytes(b"# \xff\n")
-    with pytest.raises(UnusableRename, match="not UTF-8"):
+    with pytest.raises(UnusableEdit, match="not UTF-8"):
         rename(root, "IPPolicy/office", "IPPolicy/hq")
     (root / "manifests/b.yaml").unlink()
     (root / "reconciler.yaml").unlink()

@@ -35,11 +35,11 @@ def command(common: options.Options, old: Address, new: Address, dry_run: bool) 
     """
     from reconciler.cli.terminal import workspaces
     from reconciler.operations import accept_drift
-    from reconciler.operations.authoring import rename_resource
+    from reconciler.operations.authoring import project_texts, rename_resource
 
     renamed = rename_resource.rename_resource(workspaces.source_of(common), old, new)
     if not dry_run:
-        rename_resource.write(renamed)
+        project_texts.write(renamed)
     output.print_result(accept_drift.diff_texts(renamed.texts))
     for place in renamed.mentions:
         output.print_note(f"note: {place} still mentions {old}")

@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Ensure
-from reconciler.model.problem import Rejected
 from reconciler.model.suggestions import did_you_mean
 from reconciler.model.value import JsonTemplate, Ref, Sealed, Secret, Template, Value
-from reconciler.operations.errors import InvalidProject, NothingSelected, UnusableRename
+from reconciler.operations.authoring import project_texts
+from reconciler.operations.authoring.project_texts import Declared, EditedProject
+from reconciler.operations.errors import InvalidProject, NothingSelected, UnusableEdit
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.validate import make_placeholder
-from reconciler.project import atomic_write, files
+from reconciler.project import files
 from reconciler.project.manifests import rename
-from reconciler.project.manifests.load import load_manifests
-from reconciler.project.settings import environments
-from reconciler.project.settings.config import FILE, load_config
-from reconciler.project.settings.variables import NO_VALUE
+from reconciler.project.settings.config import load_config
 from reconciler.project.yaml.patch import Unpatchable
 
-_Declared = Mapping[Address, Declaration]
 
-
-class RenamedProject(Struct, frozen=True):
-    """The changed files of a project.
-
-    texts     path → text before and after
-    mentions  lines of other files, and comments, that still contain the old address, as `FILE:LINE`
-    """
-
-    root: Path
-    texts: Mapping[str, tuple[str, str]]
-    mentions: tuple[str, ...] = ()
-
-
-def rename_resource(source: ProjectSource, old: Address, new: Address) -> RenamedProject:
+def rename_resource(source: ProjectSource, old: Address, new: Address) -> EditedProject:
     """Changes the files in memory. Writes nothing.
 
-    Raises InvalidProject, NothingSelected if `old` is not declared, or UnusableRename.
+    Raises InvalidProject, NothingSelected if `old` is not declared, or UnusableEdit.
     """
-    texts = _read_texts(source)
-    before = _load(source, texts)
+    texts = project_texts.read(source)
+    before = project_texts.load(source, texts)
     declared = {address for declarations in before.values() for address in declarations}
     _check(old, new, declared, before)
     renaming = rename.Renaming(old, new, declared)
@@ -56,103 +37,51 @@ def rename_resource(source: ProjectSource, old: Address, new: Address) -> Rename
     is_declared = False
     for path, text in texts.items():
         try:
-            if _is_manifest(path):
+            if project_texts.is_manifest(path):
                 is_declared = is_declared or rename.declares(text, old)
                 changed[path] = rename.rename_in_manifests(text, renaming)
             else:
                 changed[path] = rename.rename_in_settings(text, renaming)
         except Unpatchable as why:
-            raise UnusableRename(f"{path} cannot be changed: {why}; rename {old} by hand") from None
+            raise UnusableEdit(f"{path} cannot be changed: {why}; rename {old} by hand") from None
     if not is_declared:
-        raise UnusableRename(f"{old} is declared with for_each; rename the item, and add moved: [{old}] by hand")
+        raise UnusableEdit(f"{old} is declared with for_each; rename the item, and add moved: [{old}] by hand")
     _check_result(source, {**texts, **changed}, before, renaming)
     different = {path: (text, changed[path]) for path, text in texts.items() if changed[path] != text}
-    return RenamedProject(source.path, different, tuple(_find_mentions(source, {**texts, **changed}, renaming)))
+    mentions = tuple(_find_mentions(source, {**texts, **changed}, renaming))
+    return EditedProject(source.path, different, mentions)
 
 
-def write(renamed: RenamedProject) -> None:
-    """Writes the changed files. Raises Unreadable if a path leads through a symbolic link, or OSError."""
-    for path in renamed.texts:
-        files.refuse_symlink(renamed.root, path)
-    for path, (_, after) in renamed.texts.items():
-        file = renamed.root / path
-        atomic_write.write(file, after, file.stat().st_mode & 0o7777)
-
-
-def _is_manifest(path: str) -> bool:
-    return path != FILE and not path.startswith(f"{environments.FOLDER}/")
-
-
-def _read_texts(source: ProjectSource) -> dict[str, str]:
-    """The project file, the environments and the manifests, by path."""
-    root = source.path
-    try:
-        config = load_config(root, {}, None, make_placeholder)
-        names = environments.environment_names(root)
-        folders = {*config.manifests}
-        for name in names:
-            folders |= {*load_config(root, {}, name, make_placeholder).manifests}
-        paths = [FILE, *(f"{environments.FOLDER}/{name}.yaml" for name in names)]
-        for folder in sorted(folders):
-            paths += files.find_manifests(root, files.path_inside(folder))
-        return {path: files.read(root, path, MAX_BYTES).decode() for path in dict.fromkeys(paths)}
-    except Rejected as rejected:
-        raise InvalidProject(rejected.problems) from rejected
-    except UnicodeDecodeError:
-        raise UnusableRename("a file of the project is not UTF-8 text") from None
-
-
-def _load(source: ProjectSource, texts: Mapping[str, str]) -> dict[str | None, _Declared]:
-    """The declarations of each environment, if the project had these texts. Raises InvalidProject."""
-    names = environments.environment_names(source.path)
-    with tempfile.TemporaryDirectory(prefix="reconciler-rename-") as folder:
-        root = Path(folder)
-        for path, text in texts.items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_bytes(text.encode())
-        loaded: dict[str | None, _Declared] = {}
-        for name in (None, *names):
-            try:
-                config = load_config(root, {}, name, make_placeholder)
-                found = load_manifests(config, {}, source.variables, make_placeholder)
-            except Rejected as rejected:
-                if name is None and names and any(problem.code == NO_VALUE for problem in rejected.problems):
-                    continue  # only environments set its variables
-                raise InvalidProject(rejected.problems) from rejected
-            loaded[name] = {**found.manifest.declarations, **found.rendered}
-    return loaded
-
-
-def _check(old: Address, new: Address, declared: set[Address], before: Mapping[str | None, _Declared]) -> None:
+def _check(old: Address, new: Address, declared: set[Address], before: Mapping[str | None, Declared]) -> None:
     if old not in declared:
         hint = did_you_mean(str(old), sorted(map(str, declared)))
         raise NothingSelected(f"{old} is not declared" + (f"; {hint}" if hint else ""))
     if old.kind != new.kind:
-        raise UnusableRename(f"{new} has another kind than {old}; write {old.kind}/{new.name}")
+        raise UnusableEdit(f"{new} has another kind than {old}; write {old.kind}/{new.name}")
     if old == new:
-        raise UnusableRename(f"{old} has this name already")
+        raise UnusableEdit(f"{old} has this name already")
     if new in declared:
-        raise UnusableRename(f"{new} is already declared; choose another name")
+        raise UnusableEdit(f"{new} is already declared; choose another name")
     for declarations in before.values():
         if old in declarations and declarations[old].ensure is not Ensure.PRESENT:
-            raise UnusableRename(f"{old} is declared with `ensure: {declarations[old].ensure}`; no object is kept")
+            raise UnusableEdit(f"{old} is declared with `ensure: {declarations[old].ensure}`; no object is kept")
         for declaration in declarations.values():
             if new in declaration.moved and declaration.address != old:
-                raise UnusableRename(f"{new} is a former address of {declaration.address}; choose another name")
+                raise UnusableEdit(f"{new} is a former address of {declaration.address}; choose another name")
 
 
 def _check_result(
     source: ProjectSource,
     texts: Mapping[str, str],
-    before: Mapping[str | None, _Declared],
+    before: Mapping[str | None, Declared],
     renaming: rename.Renaming,
 ) -> None:
-    """Raises UnusableRename if the changed files declare anything else than the renamed resource."""
+    """Raises UnusableEdit if the changed files declare anything else than the renamed resource."""
     old, new = renaming.old, renaming.new
     try:
-        after = _load(source, texts)
+        after = project_texts.load(source, texts)
     except InvalidProject as invalid:
-        raise UnusableRename(
+        raise UnusableEdit(
             f"after renaming {old} the manifests would be invalid", *(str(problem) for problem in invalid.problems[:5])
         ) from None
     for name, declarations in before.items():
@@ -165,7 +94,7 @@ def _check_result(
         ]
         if differing:
             where = f" in the environment {name}" if name else ""
-            raise UnusableRename(f"renaming {old} would also change {differing[0]}{where}; rename it by hand")
+            raise UnusableEdit(f"renaming {old} would also change {differing[0]}{where}; rename it by hand")
 
 
 def _comparable(declaration: Declaration, renaming: rename.Renaming) -> tuple[object, ...]:

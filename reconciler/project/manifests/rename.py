@@ -183,17 +183,12 @@ def _add_move(text: str, index: int, renaming: Renaming) -> str:
     """Adds the former address to `moved` of the document with this number."""
     if kinds.get(renaming.old.kind).home is Home.FILE:
         return text  # it has no object that could be moved
-    nodes, positions = _compose(text)
-    node, keys = nodes[index], _keys(nodes[index])
-    before = keys.get("moved")
+    node = _compose(text)[0][index]
+    before = _keys(node).get("moved")
     written = [item.value for item in before.value] if isinstance(before, SequenceNode) else []
     written += [before.value] if isinstance(before, ScalarNode) and before.value not in ("", "null", "~") else []
     moved = [address for address in written if address != str(renaming.new)] + [str(renaming.old)]
-    if before is not None or getattr(node, "flow_style", False):
-        return patch.patch_text(text, node.start_mark.line + 1, ("moved",), list(moved))
-    head = max((keys[name] for name in _HEAD if name in keys), key=lambda value: value.end_mark.line)
-    first = node.value[0][0]
-    at = text.find("\n", positions[head.end_mark.line] + head.end_mark.column)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    line = f"{' ' * first.start_mark.column}moved: {emit.flow(moved)}{newline}"
-    return text[: at + 1] + line + text[at + 1 :] if at >= 0 else f"{text}{newline}{line}"
+    line = node.start_mark.line + 1
+    if before is not None:
+        return patch.patch_text(text, line, ("moved",), list(moved))
+    return patch.insert_key(text, line, _HEAD, "moved", list(moved))

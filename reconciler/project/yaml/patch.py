@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import yaml as libyaml
@@ -51,6 +51,38 @@ def patch_text(text: str, line: int, path: Path, value: Json) -> str:
     if canonical(_value(changed)) != canonical(wanted):
         raise Unpatchable("its layout does not allow it")
     return text[:start] + changed + text[end:]
+
+
+def insert_key(text: str, line: int, behind: Collection[str], name: str, value: Json) -> str:
+    """Adds a key to the top of the document whose first key is in that line, on a line behind the last of some keys.
+
+    Raises Unpatchable.
+    """
+    start, end = _document(text, line)
+    node = _compose_one(text[start:end])
+    if node.flow_style:
+        return patch_text(text, line, (name,), value)
+    offsets = _offsets(text[start:end])
+    head = max((item for key, item in node.value if key.value in behind), key=lambda item: item.end_mark.line)
+    at = text.find("\n", start + offsets[head.end_mark.line] + head.end_mark.column, end)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    added = f"{' ' * node.value[0][0].start_mark.column}{name}: {emit.flow(value)}{newline}"
+    at, added = (at + 1, added) if at >= 0 else (end, newline + added)
+    changed = text[:at] + added + text[at:]
+    whole = _value(text[start:end])
+    if canonical(_value(changed[start : end + len(added)])) != canonical(_set_value(whole, (name,), value)):
+        raise Unpatchable("its layout does not allow it")
+    return changed
+
+
+def _compose_one(text: str) -> MappingNode:
+    try:
+        node = libyaml.compose(text, Loader=libyaml.CSafeLoader)
+    except libyaml.YAMLError:
+        raise Unpatchable("its layout does not allow it") from None
+    if not isinstance(node, MappingNode):
+        raise Unpatchable("its layout does not allow it")
+    return node
 
 
 def patch_unordered(

@@ -1,0 +1,91 @@
+"""Reads the texts of a project for an edit, loads the changed ones in every environment, and writes them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from reconciler.languages.yaml.errors import MAX_BYTES
+from reconciler.model.address import Address
+from reconciler.model.manifest import Declaration
+from reconciler.model.problem import Rejected
+from reconciler.operations.errors import InvalidProject, UnusableEdit
+from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.validate import make_placeholder
+from reconciler.project import atomic_write, files
+from reconciler.project.manifests.load import load_manifests
+from reconciler.project.settings import environments
+from reconciler.project.settings.config import FILE, load_config
+from reconciler.project.settings.variables import NO_VALUE
+
+Declared = Mapping[Address, Declaration]
+
+
+class EditedProject(Struct, frozen=True):
+    """The changed files of a project.
+
+    texts     path → text before and after
+    mentions  lines of other files, and comments, that still contain a former address, as `FILE:LINE`
+    notes     what else the reader of the diff should know
+    """
+
+    root: Path
+    texts: Mapping[str, tuple[str, str]]
+    mentions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read(source: ProjectSource) -> dict[str, str]:
+    """The project file, the environments and the manifests, by path. Raises InvalidProject or UnusableEdit."""
+    root = source.path
+    try:
+        config = load_config(root, {}, None, make_placeholder)
+        names = environments.environment_names(root)
+        folders = {*config.manifests}
+        for name in names:
+            folders |= {*load_config(root, {}, name, make_placeholder).manifests}
+        paths = [FILE, *(f"{environments.FOLDER}/{name}.yaml" for name in names)]
+        for folder in sorted(folders):
+            paths += files.find_manifests(root, files.path_inside(folder))
+        return {path: files.read(root, path, MAX_BYTES).decode() for path in dict.fromkeys(paths)}
+    except Rejected as rejected:
+        raise InvalidProject(rejected.problems) from rejected
+    except UnicodeDecodeError:
+        raise UnusableEdit("a file of the project is not UTF-8 text") from None
+
+
+def is_manifest(path: str) -> bool:
+    return path != FILE and not path.startswith(f"{environments.FOLDER}/")
+
+
+def load(source: ProjectSource, texts: Mapping[str, str]) -> dict[str | None, Declared]:
+    """The declarations of each environment, if the project had these texts. Raises InvalidProject."""
+    names = environments.environment_names(source.path)
+    with tempfile.TemporaryDirectory(prefix="reconciler-edit-") as folder:
+        root = Path(folder)
+        for path, text in texts.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(text.encode())
+        loaded: dict[str | None, Declared] = {}
+        for name in (None, *names):
+            try:
+                config = load_config(root, {}, name, make_placeholder)
+                found = load_manifests(config, {}, source.variables, make_placeholder)
+            except Rejected as rejected:
+                if name is None and names and any(problem.code == NO_VALUE for problem in rejected.problems):
+                    continue  # only environments set its variables
+                raise InvalidProject(rejected.problems) from rejected
+            loaded[name] = {**found.manifest.declarations, **found.rendered}
+    return loaded
+
+
+def write(edited: EditedProject) -> None:
+    """Writes the changed files. Raises Unreadable if a path leads through a symbolic link, or OSError."""
+    for path in edited.texts:
+        files.refuse_symlink(edited.root, path)
+    for path, (_, after) in edited.texts.items():
+        file = edited.root / path
+        atomic_write.write(file, after, file.stat().st_mode & 0o7777)

@@ -1,0 +1,96 @@
+"""Declares resources `ensure: forgotten` in the texts of a project; comments, order and layout stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from reconciler.languages.yaml import reader as yaml
+from reconciler.model.address import Address
+from reconciler.model.value import OMITTED, Json
+from reconciler.project.documents.budget import Budget
+from reconciler.project.manifests import for_each, write
+from reconciler.project.yaml import emit, patch
+
+_HEAD: Final = ("kind", "name", "id")
+
+
+def forget_in_manifest(
+    text: str, addresses: Collection[Address], ids: Mapping[Address, str], referenced: Collection[Address]
+) -> str:
+    """Declares the resources forgotten in a file of manifests that declares them. Raises Unpatchable.
+
+    An item of `for_each` gets a document of its own if other items stay, or if something refers to it by its id.
+
+    ids  ids to write with some of them
+    """
+    documents = yaml.read(text.encode(), "").documents
+    added = ""
+    for document in sorted(documents, key=lambda found: -found.places[()].line):  # an edit moves what is below it
+        value = document.value if isinstance(document.value, dict) else {}
+        line = document.places[()].line
+        if for_each.KEY in value:
+            found = dict(_items(document))
+            selected = {path: address for path, address in found.items() if address in addresses}
+            if found and len(selected) == len(found) and not {*referenced} & {*selected.values()}:
+                text = _forget_document(text, line, value, None)
+            else:
+                for path, address in reversed(selected.items()):  # the last one first: positions stay valid
+                    text = patch.patch_text(text, line, path, OMITTED)
+                    added = write.append(added, _render(address, ids.get(address)))
+        elif (address := _address(value)) in addresses:
+            text = _forget_document(text, line, value, ids.get(address))
+    return write.append(text, added) if added else text
+
+
+def declared_in(text: str) -> Iterator[Address]:
+    """Yields the addresses that a file declares: in documents, and as items of a literal `for_each`."""
+    for document in yaml.read(text.encode(), "").documents:
+        value = document.value if isinstance(document.value, dict) else {}
+        if for_each.KEY in value:
+            yield from (address for _, address in _items(document))
+        else:
+            yield _address(value)
+
+
+def forget_in_environment(text: str, addresses: Collection[Address], ids: Mapping[Address, str]) -> str:
+    """Declares the resources forgotten in patches of an environment's file. Raises Unpatchable."""
+    for address in sorted(addresses):
+        document = next(iter(yaml.read(text.encode(), "").documents), None)
+        patched: dict[str, Json] = {"ensure": "forgotten"} | ({"id": ids[address]} if address in ids else {})
+        if document is None or not isinstance(document.value, dict) or not document.value:
+            entry = "\n".join(emit.block({str(address): patched}, ""))
+            text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{entry}\n"
+            continue
+        before = document.value.get(str(address))
+        whole = {**before, **patched} if isinstance(before, dict) else patched
+        text = patch.patch_text(text, document.places[()].line, (str(address),), whole)
+    return text
+
+
+def _address(value: Mapping[str, Any]) -> Address:
+    return Address(str(value.get("kind")), str(value.get("name")))
+
+
+def _forget_document(text: str, line: int, value: Mapping[str, Any], id: str | None) -> str:
+    if "ensure" in value:
+        text = patch.patch_text(text, line, ("ensure",), "forgotten")
+    else:
+        text = patch.insert_key(text, line, _HEAD, "ensure", "forgotten")
+    return patch.insert_key(text, line, _HEAD, "id", id) if id and "id" not in value else text
+
+
+def _items(document: yaml.Document) -> Iterator[tuple[tuple[str | int, ...], Address]]:
+    """The path of each item of a literal `for_each`, and the address of its instance."""
+    items = document.value[for_each.KEY]
+    entries = items.items() if isinstance(items, dict) else enumerate(items) if isinstance(items, list) else ()
+    for key, item in entries:
+        single = {key: item} if isinstance(items, dict) else [item]
+        alone = document._replace(value={**document.value, for_each.KEY: single})
+        for instance in for_each.expand(alone, {}, Budget())[0] or ():
+            yield (for_each.KEY, key), _address(instance.value)
+
+
+def _render(address: Address, id: str | None) -> str:
+    document = {"kind": address.kind, "name": address.name, **({"id": id} if id else {}), "ensure": "forgotten"}
+    return "".join(f"{line}\n" for line in emit.block(document, ""))

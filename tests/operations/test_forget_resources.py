@@ -1,0 +1,141 @@
+"""`forget` declares exactly the named resources forgotten, in every file and environment, or changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from reconciler import InvalidProject, NothingSelected, Runtime
+from reconciler.operations.authoring import project_texts
+from reconciler.operations.authoring.forget_resources import forget_resources
+from reconciler.operations.authoring.project_texts import EditedProject
+from reconciler.operations.errors import UnusableEdit
+from reconciler.operations.opening.source import ProjectSource
+
+SETTINGS = "version: 1\nstack: prod\n"
+POLICIES = """\
+# the office
+kind: IPPolicy
+name: office   # the first
+spec: {description: Office}
+---
+kind: IPPolicyRule
+name: desk
+spec: {ip_policy_id: {ref: IPPolicy/office}, cidr: 192.0.2.0/24, action: allow}
+"""
+CITIES = """\
+kind: BotUser
+for_each:
+  rome: {text: Rome}
+  oslo: {text: Oslo}   # the north
+  bern: {text: Bern}
+name: city-${{ each.key }}
+spec: {name: "${{ each.value.text }}"}
+"""
+EDGE = "kind: TLSEdge\nname: e\nspec: {ip_restriction: {ip_policy_ids: [{ref: IPPolicy/office}]}}\n"
+AGENT = (
+    "kind: TunnelCredential\nname: t\nspec: {}\ndeliver: {token: {to_file: secrets/t}}\n---\n"
+    "kind: AgentConfig\nname: berlin\nspec: {credential: {ref: TunnelCredential/t}}\n"
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    texts = {"reconciler.yaml": SETTINGS, "manifests/a.yaml": POLICIES, "manifests/b.yaml": CITIES}
+    return write(tmp_path, texts)
+
+
+def write(root: Path, texts: dict[str, str]) -> Path:
+    for path, text in texts.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def forget(root: Path, *patterns: str, environment: str | None = None) -> EditedProject:
+    source = ProjectSource(root, environment, runtime=Runtime(environ={}))
+    edited = asyncio.run(forget_resources(source, patterns))
+    project_texts.write(edited)
+    return edited
+
+
+def test_the_line_is_added_to_a_resource_and_its_children_and_nothing_else_changes(root: Path) -> None:
+    write(root, {"manifests/a.yaml": POLICIES.replace("# the first\n", "# the first\nid: ipp_1\n")})
+    edited = forget(root, "IPPolicy/office")
+    assert (root / "manifests/a.yaml").read_text() == POLICIES.replace(
+        "# the first\n", "# the first\nid: ipp_1\nensure: forgotten\n"
+    ).replace("name: desk\n", "name: desk\nensure: forgotten\n")
+    assert edited.notes == ("IPPolicyRule/desk is part of a forgotten resource, and is forgotten too",)
+    with pytest.raises(UnusableEdit, match="is declared `ensure: forgotten` already"):
+        forget(root, "IPPolicy/office")
+
+
+def test_one_item_of_for_each_becomes_a_document_of_its_own(root: Path) -> None:
+    forget(root, "BotUser/city-oslo")
+    assert (root / "manifests/b.yaml").read_text() == (
+        CITIES.replace("  oslo: {text: Oslo}   # the north\n", "")
+        + "---\nkind: BotUser\nname: city-oslo\nensure: forgotten\n"
+    )
+
+
+def test_all_items_of_for_each_are_forgotten_by_one_line(root: Path) -> None:
+    forget(root, "BotUser/city-*")
+    assert (root / "manifests/b.yaml").read_text() == CITIES.replace("}}\nspec", "}}\nensure: forgotten\nspec")
+
+
+def test_in_one_environment_the_others_keep_managing_it(root: Path) -> None:
+    staging, prod = "# small\nIPPolicy/office:\n  spec: {description: Staging}   # text\n", "BotUser/city-rome: null\n"
+    write(root, {"environments/staging.yaml": staging, "environments/prod.yaml": prod})
+    patched = staging.replace("IPPolicy/office:", "IPPolicy/office:\n  id: ipp_1")
+    write(root, {"environments/staging.yaml": patched})
+    edited = forget(root, "IPPolicy/office", "BotUser/city-oslo", environment="staging")
+    assert edited.texts.keys() == {"environments/staging.yaml"}
+    assert (root / "environments/staging.yaml").read_text() == (
+        patched + "  ensure: forgotten\nBotUser/city-oslo:\n  ensure: forgotten\nIPPolicyRule/desk:\n"
+        "  ensure: forgotten\n"
+    )
+
+
+def test_a_reference_from_several_environments_asks_for_the_ids(root: Path) -> None:
+    write(root, {"environments/prod.yaml": "", "manifests/c.yaml": EDGE})
+    edited = forget(root, "IPPolicy/office")
+    assert edited.notes[1:] == (
+        "manifests/c.yaml:1:1: TLSEdge/e refers to IPPolicy/office: keep the manifest of IPPolicy/office after the "
+        "apply. `reconciler forget IPPolicy/office --env NAME` writes the id that an environment needs for new "
+        "references",
+    )
+
+
+@pytest.mark.parametrize(
+    ("patterns", "text", "error", "message"),
+    [
+        (["IPPolicy/offic"], "", NothingSelected, "IPPolicy/offic is not declared; did you mean IPPolicy/office?"),
+        (["AgentConfig/berlin"], AGENT, UnusableEdit, "AgentConfig/berlin has no object that could be kept; delete "),
+        (["TunnelCredential/t"], AGENT, InvalidProject, "API key"),
+        (
+            ["BotUser/x"],
+            "kind: BotUser\nname: x\nensure: absent\nspec: {name: x}\n",
+            UnusableEdit,
+            "is declared `ensure: absent`; remove that line to keep its object",
+        ),
+        (
+            ["BotUser/v-b"],
+            'kind: BotUser\nfor_each: "${{ var.names }}"\nname: v-${{ each.key }}\nspec: {name: "${{ each.key }}"}\n',
+            UnusableEdit,
+            "manifests/c.yaml:1:1: BotUser/v-b is declared with other resources in one document; remove it there, and "
+            "add a document with `kind: BotUser`, `name: v-b` and `ensure: forgotten`",
+        ),
+    ],
+)
+def test_a_resource_that_cannot_be_forgotten_is_refused_and_no_file_changes(
+    root: Path, patterns: list[str], text: str, error: type[Exception], message: str
+) -> None:
+    write(root, {"manifests/c.yaml": text})
+    write(root, {"reconciler.yaml": "version: 1\nstack: prod\nvariables: {names: [a, b]}\n"})
+    with pytest.raises(error) as refused:
+        forget(root, *patterns)
+    assert message in str(refused.value)
+    assert (root / "manifests/c.yaml").read_text() == text
+    assert (root / "manifests/a.yaml").read_text() == POLICIES
