@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from http import HTTPStatus
+from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -119,7 +120,7 @@ class GitHubReviews(GitHubRepository, Reviews):
             archive = self._download(f"{self._repository}/actions/artifacts/{newest}/zip")
             if archive is not None:
                 try:
-                    yield artifacts.extract(archive, file)
+                    yield artifacts.extract(archive, PurePosixPath(file).name)  # its folder is the root of the archive
                 except UnusableArchive as error:
                     yield error
 

@@ -66,8 +66,8 @@ _COMPLETE = "_RECONCILER_COMPLETE"  # click's protocol: the completion script se
     help="Reconcile a tunnel platform's account with manifests in Git.",
     examples="""
         reconciler validate
-        reconciler plan --out plan.json
-        reconciler apply plan.json
+        reconciler plan --out .reconciler/plan.json
+        reconciler apply .reconciler/plan.json
         reconciler drift
     """,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

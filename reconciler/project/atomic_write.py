@@ -9,8 +9,9 @@ import secrets
 import stat
 import time
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
+GENERATED: Final = ".reconciler"  # folder of a project for plans, reports, snapshots and schemas, which Git ignores
 _PATIENCE = 5.0  # seconds until a program reads from a pipe that is an output
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -19,6 +20,7 @@ def write(file: Path, text: str, mode: int = 0o600) -> None:
     """Replaces a file atomically, by a temporary file with a random name. Never follows a symlink. Raises OSError."""
     if other := describe_non_file(file):
         raise OSError(errno.EINVAL, f"{other}, not a regular file", str(file))
+    make_generated_folder(file.parent)
     draft = file.with_name(f".{file.name[:200]}.{secrets.token_hex(6)}")
     try:
         _write(draft, text, mode)
@@ -53,10 +55,22 @@ def open_output(file: Path) -> TextIO:
     """
     if describe_non_file(file):
         return _open_special_file(file)
+    make_generated_folder(file.parent)
     if file.is_symlink():
         write(file, "", 0o644)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     return os.fdopen(os.open(file, flags, 0o644), "w", encoding="utf-8")
+
+
+def make_generated_folder(folder: Path) -> None:
+    """Creates a folder that is GENERATED or in it, and no other. Raises OSError if GENERATED is a symlink, which a
+    branch may contain: what is written there would be at another place."""
+    generated = next((place for place in (folder, *folder.parents) if place.name == GENERATED), None)
+    if generated is None:
+        return
+    if generated.is_symlink():
+        raise OSError(errno.ELOOP, "is a symlink; delete it, so that a folder is created", str(generated))
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _open_special_file(file: Path) -> TextIO:

@@ -13,10 +13,10 @@ def test_fmt_writes_the_schema_relative_to_the_file_and_preserves_line_ends(shel
     for name in ("./manifests/payments.yaml", str(shell.root / "manifests/payments.yaml")):
         shell("fmt", "--modeline", name)
         first = (shell.root / "manifests/payments.yaml").read_text().splitlines()[0]
-        assert first == "# yaml-language-server: $schema=../.schemas/manifest.json"
+        assert first == "# yaml-language-server: $schema=../.reconciler/schemas/manifest.json"
         shell.write("manifests/payments.yaml", "kind: IPPolicy\nname: a\n")
     assert shell("fmt", "--modeline").code == 0
-    line = b"# yaml-language-server: $schema=.schemas/project.json\r\n"
+    line = b"# yaml-language-server: $schema=.reconciler/schemas/project.json\r\n"
     assert (shell.root / "reconciler.yaml").read_bytes() == b"---\r\n" + line + b"stack: prod\r\n"
 
 
@@ -122,12 +122,12 @@ spec:
 
 
 def test_fmt_modeline_begins_each_document_with_the_line_for_editors(shell: Shell) -> None:
-    line = "# yaml-language-server: $schema=../.schemas/manifest.json"
+    line = "# yaml-language-server: $schema=../.reconciler/schemas/manifest.json"
     shell.write("manifests/payments.yaml", "kind: IPPolicy\nname: a\n---\nname: b\nkind: IPPolicy\n")
     shell.write("tests/access.yaml", "- {from: 203.0.113.9, to: dashboard, expect: deny}\n")
     assert shell("fmt", "--modeline").code == 0
     assert (shell.root / "tests/access.yaml").read_text() == (
-        "# yaml-language-server: $schema=../.schemas/access-tests.json\n"
+        "# yaml-language-server: $schema=../.reconciler/schemas/access-tests.json\n"
         "- {from: 203.0.113.9, to: dashboard, expect: deny}\n"
     )
     text = f"{line}\nkind: IPPolicy\nname: a\n---\n{line}\nkind: IPPolicy\nname: b\n"
@@ -135,7 +135,7 @@ def test_fmt_modeline_begins_each_document_with_the_line_for_editors(shell: Shel
     assert (
         (shell.root / "reconciler.yaml")
         .read_text()
-        .startswith("# yaml-language-server: $schema=.schemas/project.json\n")
+        .startswith("# yaml-language-server: $schema=.reconciler/schemas/project.json\n")
     )
     assert shell("fmt", "--check", "--modeline").code == 0
 

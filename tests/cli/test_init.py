@@ -19,14 +19,6 @@ from tests.harness.project import Shell
 WHEEL = "https://packages.example.com/reconciler-0.1.0-py3-none-any.whl"
 
 
-OUTPUTS = (
-    "/plan-*.json\n/plan-*.md\n/plan-*.html\n/plan-*.sarif\n/codequality-*.json\n"
-    "/drift-*.md\n/drift-*.html\n/report-*.html\n/snapshot-*.json\n/events-*.ndjson\n"
-    "/agent.yml\n/plan.sarif\n/codequality.json\n/drift.json\n/drift.md\n/drift.html\n/report.html\n"
-    "/drift.xml\n/run.html\n/run.xml\n/access-tests.xml\n/snapshot.json\n/events.ndjson\n"
-)
-
-
 def read_all(folder: Path) -> dict[str, str]:
     return {
         file.relative_to(folder).as_posix(): file.read_text() for file in sorted(folder.rglob("*")) if file.is_file()
@@ -88,21 +80,17 @@ def test_no_example_is_written_into_an_existing_project(shell: Shell) -> None:
 
 
 def test_missing_entries_of_a_gitignore_are_named(shell: Shell) -> None:
-    shell.write("fresh/.gitignore", f"*.pyc\nstate\n/plan.*\n.env\n{OUTPUTS}")
+    shell.write("fresh/.gitignore", "*.pyc\nstate\n.env\n/agent.yml\n")
     result = shell("init", "fresh", "-y")
     assert "kept .gitignore, which already exists\n" in result.err
-    assert "note: .gitignore does not list /secrets/ *.key /plan.json /plan.md /plan.html; " in result.err
-    assert "does not say" not in shell("init", "other", "-y").err
+    assert "note: .gitignore does not list /secrets/ *.key /.reconciler/; " in result.err
+    assert "does not list" not in shell("init", "other", "-y").err
 
 
 def test_other_patterns_of_a_gitignore_are_recognized(shell: Shell) -> None:
-    shell.write(
-        "fresh/.gitignore",
-        "state/*\n/secrets/**\n.env*\n*.key\nplan.*\n**/plan.json\n/plan.md\nplan.html*\n*.ndjson\n"
-        + OUTPUTS.replace("/report", "report").replace("/snapshot.json\n/events.ndjson\n", ""),
-    )
+    shell.write("fresh/.gitignore", "state/*\n/secrets/**\n.env*\n*.key\n.reconciler\n")
     result = shell("init", "fresh", "-y")
-    assert "note: .gitignore does not list /snapshot.json /events.ndjson; " in result.err
+    assert "note: .gitignore does not list /agent.yml; " in result.err
     (shell.root / "other/.gitignore").mkdir(parents=True)
     result = shell("init", "other", "-y")
     assert (result.code, result.out.splitlines()[0]) == (0, "Next steps:")
@@ -119,7 +107,7 @@ def test_git_ignores_all_outputs_of_documented_commands_and_pipelines(shell: She
     pattern = re.compile(r"(?:-out |--format \w+=)([\w./-]+\.\w+)")
     written = {name for file in files if file.is_file() for name in pattern.findall(file.read_text(encoding="utf-8"))}
     written -= {"snapshot.pub", "ca.pem"}  # public: half of a key, and a certificate
-    assert {"secrets/agent.yml", "secrets/snapshot.key", "plan.sarif", "drift.md"} <= written
+    assert {"secrets/agent.yml", "secrets/snapshot.key", ".reconciler/plan.sarif", ".reconciler/drift.md"} <= written
     assert shell("init", "fresh", "-y").code == 0
     subprocess.run(["git", "init", "-q"], cwd=shell.root / "fresh", check=True)
     written |= {"agent.yml", "snapshot.key"}
@@ -459,15 +447,23 @@ def test_the_next_steps_can_be_copied(shell: Shell) -> None:
     assert export == "  export RECONCILER_API_KEY='<your key>'"
 
 
-@pytest.mark.parametrize("existing", [None, "*.pyc\n"])
-def test_git_ignores_the_schemas(shell: Shell, existing: str | None) -> None:
-    if existing is not None:
-        shell.write("fresh/.gitignore", existing)
+def test_git_ignores_the_schemas(shell: Shell) -> None:
     assert shell("init", "fresh", "-y", "--base-url", "http://127.0.0.1:1", "--no-check").code == 0
     folder = shell.root / "fresh"
-    assert (folder / ".schemas/manifest.json").exists()
+    assert (folder / ".reconciler/schemas/manifest.json").exists()
     subprocess.run(["git", "init", "-q", folder], check=True)
     subprocess.run(["git", "-C", folder, "add", "."], check=True)
     kept = subprocess.run(["git", "-C", folder, "ls-files"], capture_output=True, text=True, check=True).stdout.split()
-    assert [name for name in kept if name.startswith(".schemas/")] == [".schemas/.gitignore"]
+    assert [name for name in kept if name.startswith(".reconciler")] == []
     assert sum((folder / name).stat().st_size for name in kept) < 10_000
+
+
+def test_a_committed_symlink_leads_no_output_out_of_the_project(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (shell.root / ".reconciler").symlink_to(tmp_path / "elsewhere")
+    refused = shell("schema", "--all", ".reconciler/schemas")
+    assert (refused.code, refused.err) == (
+        1,
+        "error: .reconciler: is a symlink; delete it, so that a folder is created\n",
+    )
+    assert list((tmp_path / "elsewhere").iterdir()) == []

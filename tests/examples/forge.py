@@ -91,7 +91,7 @@ class Forge(CodeHost):
             (rf"^/api/v4/projects/{PROJECT}/repository/commits/(\w+)/merge_requests\?state=merged", self._find_merged),
             (r"/merge_requests/(\d+)/pipelines\?", self._pipelines),
             (r"/pipelines/(\d+)/jobs\?scope(?:\[\]|%5B%5D)=success", self._jobs),
-            (r"/jobs/(\d+)/artifacts/(plan[\w-]*\.json)$", self._artifact),
+            (r"/jobs/(\d+)/artifacts/(?:\.reconciler/)?(plan[\w-]*\.json)$", self._artifact),
         ):
             if found := re.search(pattern, target):
                 self.asked.append((method, target))

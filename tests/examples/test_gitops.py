@@ -325,11 +325,11 @@ def test_gitlab_a_merge_request_is_planned_and_commented_and_applied_after_its_m
     head, run = runner.environ["CI_COMMIT_SHA"], runner.environ["GITHUB_RUN_ID"]
     good(gitlab(runner, "plan", RECONCILER_READ_KEY=KEY))
     assert "2 to create" in forge.bodies[0]
-    assert json.loads((runner.clone / "codequality-production.json").read_text())
+    assert json.loads((runner.clone / ".reconciler/codequality-production.json").read_text())
     assert sandbox.calls() == []
     kept = forge.artifacts / run / "plan"
     kept.mkdir(parents=True)
-    (kept / "plan-production.json").write_text((runner.clone / "plan-production.json").read_text())
+    (kept / "plan-production.json").write_text((runner.clone / ".reconciler/plan-production.json").read_text())
     merged = on_push(clone("gitlab"), head)
     refused = gitlab(merged, "apply-production", RECONCILER_API_KEY=KEY)
     assert refused.code == 3
@@ -372,7 +372,7 @@ def test_gitlab_a_name_is_installed_from_the_index_that_a_variable_names(clone: 
 def test_gitlab_the_scheduled_run_fails_on_drift(clone: Clone) -> None:
     runner = clone("gitlab")
     assert gitlab(runner, "drift", RECONCILER_READ_KEY=KEY).code == 2
-    assert "IPPolicy/office" in (runner.clone / "drift-production.html").read_text()
+    assert "IPPolicy/office" in (runner.clone / ".reconciler/drift-production.html").read_text()
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Author:
             ran = gitlab(runner, "plan", RECONCILER_READ_KEY=KEY)
             folder = self.forge.artifacts / str(number) / "plan"
             folder.mkdir(parents=True)
-            for file in runner.clone.glob("plan-*.json"):
+            for file in runner.clone.glob(".reconciler/plan-*.json"):
                 (folder / file.name).write_bytes(file.read_bytes())
         self.forge.runs.append(Run(number, head, number=change.number, result="failure" if ran.code else "success"))
         return ran
@@ -209,7 +209,7 @@ def test_a_committed_plan_is_not_shown_and_the_comment_reports_the_failed_plan(
     change = team.last
     (comment,) = forge.bodies
     run = forge.artifacts / str(forge.runs[-1].id) / "plan" / "plan-production.json"
-    head = team.commit("topic", {"plan-production.json": run.read_text(), "reconciler.yaml": "stack: ["})
+    head = team.commit("topic", {".reconciler/plan-production.json": run.read_text(), "reconciler.yaml": "stack: ["})
     ran = team.plan(head, change=change)
     assert ran.code == 1
     (body,) = forge.bodies
@@ -223,9 +223,7 @@ def test_committed_folders_with_the_names_of_outputs_do_not_stop_a_plan(
 ) -> None:
     team = author(host)
     team.git("checkout", "--quiet", "-b", "topic")
-    for name in ("plan-production.json", "plan-production.md", "plan-production.d"):
-        (team.origin / name).mkdir()
-    head = team.commit("topic", {f"plan-production.{end}/x": "x\n" for end in ("json", "md", "d")})
+    head = team.commit("topic", {f".reconciler/plan-production.{end}/x": "x\n" for end in ("json", "md", "d")})
     good(team.plan(head))
 
 

@@ -72,7 +72,7 @@ class Pipelines:
             ran = gitlab(runner, "plan", RECONCILER_READ_KEY=KEY)
             folder = self.forge.artifacts / runner.environ["GITHUB_RUN_ID"] / "plan"
             folder.mkdir(parents=True)
-            for file in runner.clone.glob("plan-*.json"):
+            for file in runner.clone.glob(".reconciler/plan-*.json"):
                 (folder / file.name).write_bytes(file.read_bytes())
         result = "failure" if ran.code else "success"
         self.forge.runs.append(Run(int(runner.environ["GITHUB_RUN_ID"]), self.git("rev-parse", branch), result=result))
@@ -101,7 +101,9 @@ class Pipelines:
             ran = runner.job("drift.yml", "drift")
         else:
             ran = gitlab(runner, "drift", RECONCILER_READ_KEY=KEY, RECONCILER_NOTIFY=hook)
-        assert {file.name for file in runner.clone.glob("report-*")} == {f"report-{name}.html" for name in ENVIRONMENTS}
+        assert {file.name for file in runner.clone.glob(".reconciler/report-*")} == {
+            f"report-{name}.html" for name in ENVIRONMENTS
+        }
         return ran
 
     def fresh(self) -> Runner:

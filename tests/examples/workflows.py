@@ -159,12 +159,15 @@ class Runner:
             ran.code, ran.out, ran.err = inner.code, ran.out + inner.out, ran.err + inner.err
         elif name == "actions/upload-artifact":
             paths, missing = arguments["path"].split(), arguments["if-no-files-found"]
+            if arguments.get("include-hidden-files") != "True":  # files in a folder whose name begins with a dot
+                paths = [path for path in paths if not path.startswith(".")]
             if missing == "error" and not any(any(self.clone.glob(path)) for path in paths):
                 ran.code = 1
             else:
                 self._upload(arguments["name"], paths, missing)
         elif name == "actions/download-artifact":
-            shutil.copytree(self.artifacts / arguments["run-id"] / arguments["name"], self.clone, dirs_exist_ok=True)
+            place = self.clone / arguments["path"]
+            shutil.copytree(self.artifacts / arguments["run-id"] / arguments["name"], place, dirs_exist_ok=True)
         elif name == "github/codeql-action/upload-sarif":
             if (file := self.clone / arguments["sarif_file"]).exists():
                 self.findings[arguments["category"]] = json.loads(file.read_text())["runs"]
@@ -174,12 +177,12 @@ class Runner:
             assert name in ("actions/checkout", "actions/setup-python"), f"{name} is not emulated"
 
     def _upload(self, name: str, paths: list[str], missing: str) -> None:
-        names = [file.name for path in paths for file in sorted(self.clone.glob(path))]
-        assert all(any(self.clone.glob(path)) for path in paths) or missing == "ignore", f"of {paths} only {names}"
+        files = [file for path in paths for file in sorted(self.clone.glob(path))]
+        assert all(any(self.clone.glob(path)) for path in paths) or missing == "ignore", f"of {paths} only {files}"
         home = self.artifacts / self.environ["GITHUB_RUN_ID"] / name
         home.mkdir(parents=True, exist_ok=True)
-        for path in names:
-            shutil.copy(self.clone / path, home)
+        for file in files:
+            shutil.copy(file, home)
 
     def _expand(self, written: Mapping[str, Any]) -> dict[str, str]:
         def value(found: re.Match[str]) -> str:

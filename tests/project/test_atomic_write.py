@@ -134,3 +134,15 @@ def test_a_link_to_a_file_or_to_nothing_is_replaced(tmp_path: Path) -> None:
         assert not (tmp_path / name).is_symlink()
     assert (tmp_path / "target").read_text() == "before"
     assert not (tmp_path / "absent").exists()
+
+
+def test_the_folder_for_generated_files_is_created_and_may_not_be_a_symlink(tmp_path: Path) -> None:
+    atomic_write.write_output(tmp_path / ".reconciler/deep/plan.html", "page")
+    assert (tmp_path / ".reconciler/deep/plan.html").read_text() == "page"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/.reconciler").symlink_to(tmp_path)
+    for write in (atomic_write.write, atomic_write.write_output, lambda file, text: atomic_write.open_output(file)):
+        with pytest.raises(OSError, match=r"is a symlink; delete it") as caught:
+            write(tmp_path / "other/.reconciler/plan.json", "{}")
+        assert caught.value.filename == str(tmp_path / "other/.reconciler")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".reconciler", "other"]

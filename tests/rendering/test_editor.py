@@ -97,13 +97,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "manifests/bad.yaml": BAD,
         "environments/prod.yaml": ENVIRONMENT,
         "environments/bad.yaml": BAD_ENVIRONMENT,
-        "wrong.yaml": f"# yaml-language-server: $schema=.schemas/project.json\n{WRONG_PROJECT}",
+        "wrong.yaml": f"# yaml-language-server: $schema=.reconciler/schemas/project.json\n{WRONG_PROJECT}",
         **{f"manifests/quickstart/{path.name}": path.read_text() for path in sorted(QUICKSTART.glob("*.yaml"))},
     }
     for name, text in written.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    assert main(["schema", "--all", str(root / ".schemas")]) == 0
+    assert main(["schema", "--all", str(root / ".reconciler/schemas")]) == 0
     assert main(["fmt", "--modeline", "--project", str(root)]) == 0
     return root
 

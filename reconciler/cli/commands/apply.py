@@ -28,9 +28,9 @@ auto_approve_option = click.option("--auto-approve", "-y", is_flag=True, help="A
     cls=Command,
     examples="""
         reconciler apply
-        reconciler plan --out plan.json && reconciler apply plan.json -y
-        reconciler apply --target 'IPPolicy/*' --events events.ndjson
-        reconciler apply --reviewed plan-production.json -y
+        reconciler plan --out .reconciler/plan.json && reconciler apply .reconciler/plan.json -y
+        reconciler apply --target 'IPPolicy/*' --events .reconciler/events.ndjson
+        reconciler apply --reviewed .reconciler/plan-production.json -y
         reconciler apply -y --wait --wait-timeout 30m
     """,
 )
@@ -81,11 +81,11 @@ def command(
     An error that the platform does not try again in time ends the wait after 30 seconds. Does not wait for agents,
     except where one served before.
 
-    With --reviewed, FILE is the name of the plan file in the artifact that the pipeline of a request kept [default:
-    plan.json]. Finds the pull or merge requests that the push of this pipeline merged, downloads their plan files, and
-    plans again; fails with exit code 3 if a change is not in them. On GitHub, reads GITHUB_TOKEN, GITHUB_REPOSITORY,
-    GITHUB_API_URL, GITHUB_SHA and GITHUB_EVENT_PATH; on GitLab, GITLAB_TOKEN, CI_API_V4_URL, CI_PROJECT_ID,
-    CI_COMMIT_SHA, CI_COMMIT_BEFORE_SHA and CI_COMMIT_BRANCH.
+    With --reviewed, FILE is the plan file that the pipeline of a request wrote and kept as an artifact [default:
+    .reconciler/plan.json]. Finds the pull or merge requests that the push of this pipeline merged, downloads their
+    plan files, and plans again; fails with exit code 3 if a change is not in them. On GitHub, reads GITHUB_TOKEN,
+    GITHUB_REPOSITORY, GITHUB_API_URL, GITHUB_SHA and GITHUB_EVENT_PATH; on GitLab, GITLAB_TOKEN, CI_API_V4_URL,
+    CI_PROJECT_ID, CI_COMMIT_SHA, CI_COMMIT_BEFORE_SHA and CI_COMMIT_BRANCH.
     """
     if file is not None and not reviewed:
         file.stat()  # a missing file is reported before anything else is asked for
@@ -93,7 +93,7 @@ def command(
     _check_wait(wait)
     seconds = wait_timeout if wait else None
     if reviewed:
-        return _apply_reviewed(common, file or Path("plan.json"), partial, max_age, seconds, auto_approve)
+        return _apply_reviewed(common, file or Path(".reconciler/plan.json"), partial, max_age, seconds, auto_approve)
     _check_options(common, file, partial, max_age)
     output_files.check_distinct(file, common.events)
     from reconciler.cli.applying import presenter
@@ -127,15 +127,17 @@ def _apply_reviewed(
 
     if max_age is not None:
         raise exit_codes.Stop(exit_codes.USAGE, "error: --max-age cannot be combined with --reviewed")
-    if file.name != str(file):
-        raise exit_codes.Stop(exit_codes.USAGE, f"error: with --reviewed, FILE is a name without folders, not {file}")
+    if file.is_absolute() or ".." in file.parts:
+        raise exit_codes.Stop(
+            exit_codes.USAGE, f"error: with --reviewed, FILE is a path in the repository of the pipeline, not {file}"
+        )
     source, reviews = workspaces.source_of(common), code_hosts.find_reviews()
     merged = find_merged(source.path, source.runtime.environ, reviews)
     if isinstance(merged, FirstPush):
         output.print_note(f"note: {merged.note}")
         return exit_codes.DONE
     opened = workspaces.open_partial_workspace(common)
-    reviewed = find_reviewed(opened, reviews, merged, file.name)
+    reviewed = find_reviewed(opened, reviews, merged, file.as_posix())
     operation = functools.partial(opened.apply, reviewed, partial=partial, wait=wait)
     wording = Wording("Apply these changes?", "Applied:")
     return presenter.run_apply(operation, opened, common, wording, ask=not auto_approve)

@@ -16,10 +16,10 @@ from reconciler.cli.terminal.group import Command
 @click.command(
     cls=Command,
     examples="""
-        reconciler plan --out plan.json && reconciler comment --plan plan.json
+        reconciler plan --out .reconciler/plan.json && reconciler comment --plan .reconciler/plan.json
         reconciler plan --format json | reconciler comment --plan -
-        reconciler comment --plan plan-staging.json --plan plan-prod.json
-        reconciler comment --plan plan.json --number 12
+        reconciler comment --plan .reconciler/plan-staging.json --plan .reconciler/plan-prod.json
+        reconciler comment --plan .reconciler/plan.json --number 12
     """,
 )
 @click.option(

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     examples="""
         reconciler drift
         reconciler drift 'TLSEdge/*' --pending
-        reconciler drift --exclude 'BotUser/*' --format json=drift.json
-        reconciler drift --record --format markdown=drift.md
+        reconciler drift --exclude 'BotUser/*' --format json=.reconciler/drift.json
+        reconciler drift --record --format markdown=.reconciler/drift.md
         reconciler drift --notify env:SLACK_WEBHOOK --notify mailto:ops@example.com
         reconciler drift --record --issue
         reconciler drift --health

@@ -19,7 +19,7 @@ from reconciler.project import atomic_write
         reconciler fmt
         reconciler fmt --check
         reconciler fmt manifests/payments.yaml
-        reconciler schema --all .schemas && reconciler fmt --modeline
+        reconciler schema --all .reconciler/schemas && reconciler fmt --modeline
     """,
 )
 @click.argument("paths", nargs=-1, metavar="[FILE]...")

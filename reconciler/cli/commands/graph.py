@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     examples="""
         reconciler graph --format svg > graph.svg
         reconciler graph --format dot | dot -Tpng > graph.png
-        reconciler graph --plan plan.json --format mermaid
+        reconciler graph --plan .reconciler/plan.json --format mermaid
     """,
 )
 @click.option(

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     cls=Command,
     examples="""
         reconciler plan
-        reconciler plan --out plan.json --detailed-exitcode
+        reconciler plan --out .reconciler/plan.json --detailed-exitcode
         reconciler plan --base origin/main --fail-on approvals
         reconciler plan --target 'TLSEdge/*' --format json | jq .summary
-        reconciler plan --destroy --out plan.json
-        reconciler plan --snapshot snapshot.json --max-age 12h
-        reconciler plan --format text --format markdown=plan.md --format html=plan.html --format sarif=plan.sarif
+        reconciler plan --destroy --out .reconciler/plan.json
+        reconciler plan --snapshot .reconciler/snapshot.json --max-age 12h
+        reconciler plan --format text --format html=.reconciler/plan.html --format sarif=.reconciler/plan.sarif
     """,
 )
 @click.option(

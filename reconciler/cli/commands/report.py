@@ -15,7 +15,7 @@ from reconciler.cli.terminal.group import Command
 @click.command(
     cls=Command,
     examples="""
-        reconciler report --out report.html
+        reconciler report --out .reconciler/report.html
         reconciler report --days 365 > year.html
     """,
 )

@@ -16,7 +16,7 @@ from reconciler.project import atomic_write
     cls=Command,
     examples="""
         reconciler schema TLSEdge > tls-edge.schema.json
-        reconciler schema --all .schemas
+        reconciler schema --all .reconciler/schemas
     """,
 )
 @click.argument("kind", metavar="[KIND]", required=False, shell_complete=lookup.complete)
@@ -46,6 +46,7 @@ def _write(folder: Path) -> None:
     from reconciler.project.settings.project_file import ProjectFile
     from reconciler.rendering.schemas.project import editor_schemas
 
+    atomic_write.make_generated_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, schema in editor_schemas(ProjectFile, FleetFile, kinds.declarable()).items():
         atomic_write.write(folder / name, json.dumps(schema, indent=1) + "\n", 0o644)

@@ -16,9 +16,9 @@ from reconciler.cli.terminal.group import Command
 @click.command(
     cls=Command,
     examples="""
-        reconciler show plan.json
-        reconciler show plan.json --format json | jq .summary
-        reconciler show plan.json --format html=plan.html --format github
+        reconciler show .reconciler/plan.json
+        reconciler show .reconciler/plan.json --format json | jq .summary
+        reconciler show .reconciler/plan.json --format html=.reconciler/plan.html --format github
     """,
 )
 @click.argument("file", type=click.Path(path_type=Path))

@@ -17,8 +17,8 @@ from reconciler.rendering.text_tools import count
 @click.command(
     cls=Command,
     examples="""
-        reconciler snapshot --out snapshot.json
-        reconciler plan --snapshot snapshot.json --max-age 12h
+        reconciler snapshot --out .reconciler/snapshot.json
+        reconciler plan --snapshot .reconciler/snapshot.json --max-age 12h
     """,
 )
 @click.option(

@@ -37,7 +37,7 @@ def _parse_formats(values: tuple[str, ...]) -> formats.Outputs:
         reconciler validate
         reconciler validate --strict
         reconciler validate --env prod --var region=eu
-        reconciler validate --format text --format junit=access-tests.xml
+        reconciler validate --format text --format junit=.reconciler/access-tests.xml
     """,
 )
 @click.option(

@@ -103,7 +103,7 @@ def find_merged(folder: Path, environ: Mapping[str, str], reviews: Reviews) -> M
 def find_reviewed(project: OpenProject, reviews: Reviews, merged: Merged, file: str) -> Reviewed:
     """What was reviewed of merged requests. Raises UnusableSetting or a Failure.
 
-    file  the name of the plan file that the pipelines of requests keep
+    file  the plan file that the pipelines of requests keep, relative to the folder in which they run
     """
     if plan_files.plan_key(project.runtime.environ) is None:
         raise UnusableSetting(f"{plan_files.KEY} is not set; --reviewed accepts signed plans only")

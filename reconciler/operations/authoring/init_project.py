@@ -21,22 +21,15 @@ from reconciler.project.fleets.fleet_file import FleetFile
 from reconciler.project.rule_files import list_rule_files
 from reconciler.project.settings import connection, environments, project_file
 from reconciler.project.settings.project_file import ProjectFile
+from reconciler.project.yaml import format
 from reconciler.rendering.schemas.project import editor_schemas
 
 KEY = "RECONCILER_API_KEY"
 _PLACEHOLDER = "https://api.example.com"  # in the project file until the address is known
-_SCHEMAS = ".schemas"  # JSON schemas for editors
+_SCHEMAS = format.SCHEMAS
 _EXAMPLE = "manifests/access.yaml"
 _EMPTY_FILE = "manifests/.gitkeep"  # Git stores no empty folder, and the folder must exist
-_SCHEMAS_IGNORED = f"# `reconciler schema --all {_SCHEMAS}` writes them; Git does not keep them.\n*\n!.gitignore\n"
-_IGNORED = (
-    *("/state/", "/secrets/", ".env", "*.key", "/agent.yml"),
-    *("/plan.json", "/plan.md", "/plan.html", "/plan.sarif", "/codequality.json"),
-    *("/plan-*.json", "/plan-*.md", "/plan-*.html", "/plan-*.sarif", "/codequality-*.json"),
-    *("/drift-*.md", "/drift-*.html", "/report-*.html", "/snapshot-*.json", "/events-*.ndjson"),
-    *("/drift.json", "/drift.md", "/drift.html", "/report.html", "/snapshot.json", "/events.ndjson"),
-    *("/drift.xml", "/run.html", "/run.xml", "/access-tests.xml"),
-)
+_IGNORED = ("/state/", "/secrets/", ".env", "*.key", "/agent.yml", f"/{atomic_write.GENERATED}/")
 
 
 class ProjectChoices(Struct, frozen=True):
@@ -203,7 +196,6 @@ def _render_files(folder: Path, choices: ProjectChoices) -> dict[str, str]:
         _EXAMPLE: _MANIFEST,
         _EMPTY_FILE: "",
         ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
-        f"{_SCHEMAS}/.gitignore": _SCHEMAS_IGNORED,
         **{f"{_SCHEMAS}/{name}": json.dumps(schema, indent=1) + "\n" for name, schema in schemas.items()},
     }
     for name in choices.environments:

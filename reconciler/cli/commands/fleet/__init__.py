@@ -28,7 +28,7 @@ COMMANDS = {
     invoke_without_command=True,
     examples="""
         reconciler fleet validate
-        reconciler fleet plan --format html=plan.html
+        reconciler fleet plan --format html=.reconciler/plan.html
         reconciler fleet apply 20261123-101500-a1b2
         reconciler fleet status
     """,

@@ -13,7 +13,7 @@ from reconciler.cli.terminal.group import Command
     cls=Command,
     examples="""
         reconciler fleet drift
-        reconciler fleet drift --format junit=drift.xml
+        reconciler fleet drift --format junit=.reconciler/drift.xml
         reconciler fleet drift --select tier=canary
         reconciler fleet drift --health
     """,

@@ -15,7 +15,7 @@ from reconciler.cli.terminal.group import Command
     examples="""
         reconciler fleet plan
         reconciler fleet plan --select region=eu --select 'name=shop-*'
-        reconciler fleet plan --format text --format markdown=plan.md --format html=plan.html
+        reconciler fleet plan --format text --format markdown=.reconciler/plan.md --format html=.reconciler/plan.html
         reconciler fleet plan --workers 4 --detailed-exitcode
     """,
 )

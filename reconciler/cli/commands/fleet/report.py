@@ -13,7 +13,7 @@ from reconciler.cli.terminal.group import Command
     cls=Command,
     examples="""
         reconciler fleet report
-        reconciler fleet report a1b2 --format html=run.html --format junit=run.xml
+        reconciler fleet report a1b2 --format html=.reconciler/run.html --format junit=.reconciler/run.xml
         reconciler fleet report a1b2 --shape 3f9a1c22b0de
         reconciler fleet report --format json | jq '.tasks[] | select(.state == "failed")'
     """,
