@@ -64,6 +64,13 @@ def children(kind: Kind) -> tuple[Kind, ...]:
     return tuple(child for child in every() if child.part_of is not None and child.part_of.kind == kind.name)
 
 
+@cache
+def inline_children(name: str) -> Mapping[str, Kind]:
+    """The kinds of children that a manifest of the kind `name` can declare, by the key of their map."""
+    parts = (kind for kind in every() if kind.part_of is not None and kind.part_of.kind == name)
+    return {kind.part_of.inline: kind for kind in parts if kind.part_of is not None and kind.part_of.inline}
+
+
 def with_children() -> tuple[str, ...]:
     """The names of the kinds that have children, sorted."""
     return tuple(sorted({kind.part_of.kind for kind in every() if kind.part_of is not None}))

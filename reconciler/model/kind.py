@@ -28,6 +28,8 @@ class PartOf(Struct, frozen=True):
     """The spec field that refers to the parent."""
     deleted_with: bool = True
     """The platform deletes children with their parent. False: it does not delete a parent with children."""
+    inline: str = ""
+    """The key under which a manifest of the parent can declare its children, as a map from name to spec."""
 
 
 class Parent(PartOf, frozen=True):
@@ -148,6 +150,12 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         return fields_of(self.spec)
+
+    @cached_property
+    def entry_fields(self) -> tuple[Field, ...]:
+        """The fields of a child that is declared inline: all but those that name its parent."""
+        above = self.part_of.field if self.part_of is not None else ""
+        return tuple(field for field in self.fields if above not in (field.name, field.name_of))
 
     @cached_property
     def by_name(self) -> Mapping[str, Field]:

@@ -96,6 +96,7 @@ class Declaration(Struct, frozen=True):
     moved: tuple[Address, ...] = ()  # earlier addresses of the same object
     deliver: Mapping[str, Delivery] = field(default_factory=dict)  # output field → sink
     rotate: Rotation | None = None
+    listed: tuple[str, ...] = ()  # kinds of children that the manifest declares inline
 
     def at(self, *path: str | int) -> Position:
         """The position of `spec.<path>`, or of the nearest enclosing value that has a position."""

@@ -58,13 +58,13 @@ def command(common: options.Options, what: str, live: bool) -> int:
         output.print_result(reference.page(kind, output.width()))
         words = ", ".join(
             field
-            for field in envelope.fields()
+            for field in envelope.fields(kind)
             if field not in ("kind", "name", "spec") and not envelope.why_not_taken(kind, field)
         )
         output.print_result("\n".join(("", *terminal_text.wrap(f"Manifest keys: {words}", output.width()))))
         return exit_codes.DONE
     word = path.partition(".")[0]
-    beside = {} if word in kind.by_name else envelope.fields()
+    beside = {} if word in kind.by_name else envelope.fields(kind)
     if word not in beside:
         output.print_result(reference.field_page(kind, path, lookup.field(kind, path), output.width()))
         return exit_codes.DONE

@@ -15,14 +15,18 @@ if TYPE_CHECKING:
     from reconciler.model.kind import Kind
 
 
-def fields() -> Mapping[str, Field]:
-    """The keys at the top level of a manifest, by name."""
+def fields(kind: Kind) -> Mapping[str, Field]:
+    """The keys at the top level of a manifest of the kind, by name."""
+    from reconciler import kinds
     from reconciler.model.fields.field import Field, Shape, fields_of
     from reconciler.project.documents.manifest_document import ManifestDocument
     from reconciler.project.manifests import for_each
 
     doc = "A list or map, or ${{ var.NAME }}: declares one resource for each item, which uses ${{ each.key }}."
-    keys = (*fields_of(ManifestDocument), Field(for_each.KEY, Shape.ANY, doc))
+    keys = [*fields_of(ManifestDocument), Field(for_each.KEY, Shape.ANY, doc)]
+    for key, child in kinds.inline_children(kind.name).items():
+        doc = f"Resources of the kind {child.name} that belong to this one: a map from name to spec."
+        keys.append(Field(key, Shape.MAP, doc, item=Field(key, Shape.OBJECT, fields=child.entry_fields)))
     return {field.name: field for field in keys}
 
 

@@ -79,7 +79,7 @@ KIND = Kind(
     id_prefix="edghtsrt_",
     identity=("edge_id", "match_type", "match"),
     unique=True,
-    part_of=Parent("HTTPSEdge", field="edge_id", embedded="routes"),
+    part_of=Parent("HTTPSEdge", field="edge_id", embedded="routes", inline="routes"),
     part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
     modules=Modules(traffic="backend", exclusive=_LOGINS),
     access=PathOf(),

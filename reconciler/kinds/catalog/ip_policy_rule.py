@@ -38,7 +38,7 @@ KIND = Kind(
     id_prefix="ipr_",
     identity=("ip_policy_id", "cidr"),
     unique=True,
-    part_of=PartOf("IPPolicy", field="ip_policy_id"),
+    part_of=PartOf("IPPolicy", field="ip_policy_id", inline="rules"),
     display_fields=("action",),
     access=NetworkRule(),
     example="""

@@ -66,7 +66,7 @@ KIND = Kind(
     id_prefix="secret_",
     identity=("vault_id", "name"),
     unique=True,
-    part_of=PartOf("Vault", field="vault_id", deleted_with=False),
+    part_of=PartOf("Vault", field="vault_id", deleted_with=False, inline="secrets"),
     example="""
         vault_id: {ref: Vault/payments}
         name: stripe

@@ -13,6 +13,7 @@ from reconciler.model.value import Json
 COLUMN_BITS: Final = 25  # a line can be as long as a file
 _COLUMN: Final = (1 << COLUMN_BITS) - 1
 _LARGE: Final = 64  # marks
+_MANY: Final = 32  # keys of a map
 
 
 class Places(Mapping[Path, Position]):
@@ -22,7 +23,7 @@ class Places(Mapping[Path, Position]):
     begins on a line below its key has the position of the key.
     """
 
-    __slots__ = ("_file", "_first", "_large", "_marks", "root")
+    __slots__ = ("_file", "_first", "_large", "_marks", "_offsets", "root")
 
     def __init__(self, file: str, root: Json, marks: array[int], first: int = 0) -> None:
         """`root`: the value of the document. `marks`: of the whole file, those of the document from `first`."""
@@ -30,6 +31,7 @@ class Places(Mapping[Path, Position]):
         self._marks = marks
         self._first = first
         self._large: dict[int, int] = {}  # the sizes of large values, by the identity of the value
+        self._offsets: dict[int, dict[str, int]] = {}  # of keys in maps with many, by the identity of the map
         self.root = root
 
     def __getitem__(self, path: Path) -> Position:
@@ -98,20 +100,31 @@ class Places(Mapping[Path, Position]):
         value, index = self.root, self._first
         key_index: int | None = None
         for part in path:
-            child, key_index = index + 1, None
+            key_index = None
             if isinstance(value, dict):
-                for key, item in value.items():
-                    if key == part:
-                        key_index, index, value = child, child + 1, item
-                        break
-                    child += 1 + self._size(item)
-                else:
-                    raise KeyError(path)
+                key_index = index + self._offset(value, part)
+                index, value = key_index + 1, value[part]
             elif isinstance(value, list) and isinstance(part, int) and 0 <= part < len(value):
-                index, value = child + sum(map(self._size, value[:part])), value[part]
+                index, value = index + 1 + sum(map(self._size, value[:part])), value[part]
             else:
                 raise KeyError(path)
         return index, key_index
+
+    def _offset(self, value: dict[str, Json], key: str | int) -> int:
+        """The mark of a key, counted from that of its map. Raises KeyError."""
+        known = self._offsets.get(id(value))
+        if known is not None:
+            return known[key]  # type: ignore[index]  # a number is no key of it
+        offsets: dict[str, int] = {}
+        offset = 1
+        for name, item in value.items():
+            if name == key and len(value) < _MANY:
+                return offset
+            offsets[name] = offset
+            offset += 1 + self._size(item)
+        if len(value) >= _MANY:
+            self._offsets[id(value)] = offsets
+        return offsets[key]  # type: ignore[index]
 
     def _size(self, value: Json) -> int:
         """As `size`. Many lookups pass the same large value, such as a long list of instances."""

@@ -59,7 +59,10 @@ class Envelope(Struct, frozen=True):
 
 
 class Draft(Struct):
-    """A document that will become a declaration. Without an envelope it can only be the target of references."""
+    """A document that will become a declaration. Without an envelope it can only be the target of references.
+
+    listed  the kinds of children that the manifest declares inline
+    """
 
     file: str
     document: Document
@@ -68,6 +71,7 @@ class Draft(Struct):
     envelope: Envelope | None = None
     moved: tuple[Address, ...] = ()
     deliver: Mapping[str, Delivery] = field(default_factory=lambda: _NO_DELIVERIES)
+    listed: tuple[str, ...] = ()
 
     @property
     def subject(self) -> str:
@@ -157,7 +161,13 @@ def suggest_place(name: str, kind: Kind | None) -> str:
     for part, form in _PARTS.items():
         if name in form.model_fields:
             return f"write it under {part}, as in {part}: {{{name}: …}}"
-    return f"write it under spec, as in spec: {{{name}: …}}" if kind is not None and name in kind.by_name else ""
+    if kind is None:
+        return ""
+    if name in kinds.inline_children(kind.name):
+        return f"write it beside spec, as a map from name to spec: {name}: {{NAME: {{…}}}}"
+    if near := did_you_mean(name, kinds.inline_children(kind.name)):
+        return near
+    return f"write it under spec, as in spec: {{{name}: …}}" if name in kind.by_name else ""
 
 
 _PARTS: Mapping[str, type[BaseModel]] = {"lifecycle": Lifecycle, "rotate": RotationSettings}

@@ -18,7 +18,7 @@ from reconciler.languages.yaml.reader import Document
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Position
 from reconciler.model.value import Json
-from reconciler.project.documents import phrases
+from reconciler.project.documents import entries, phrases
 
 
 class Role(StrEnum):
@@ -51,8 +51,9 @@ class SourceLocation(Struct, frozen=True):
 class Layer(Struct, frozen=True):
     """One layer: a value from the document `places`, at the path `below`.
 
-    grafts    by path, the source of each value that `for_each` inserted as a whole
-    fed       by path, the sources of the texts that `for_each` inserted into a value
+    grafts    by path in that document, the source of each value that `for_each` inserted as a whole
+    fed       by path in that document, the sources of the texts that `for_each` inserted into a value
+    is_entry  the value there is an entry of inline children: the fields of the spec stand beside the other keys
     """
 
     role: Role
@@ -61,16 +62,35 @@ class Layer(Struct, frozen=True):
     below: Path = ()
     grafts: Mapping[Path, SourceLocation] = field(default_factory=dict)
     fed: Mapping[Path, Sequence[SourceLocation]] = field(default_factory=dict)
+    is_entry: bool = False
 
     def spot(self, path: Path) -> SourceLocation:
-        for length in range(len(path), -1, -1) if self.grafts else ():
-            if (graft := self.grafts.get(path[:length])) is not None:
-                return SourceLocation(graft.places, (*graft.path, *path[length:]))
-        return self.template(path)
+        source = self.source(path)
+        for length in range(len(source), -1, -1) if self.grafts else ():
+            if (graft := self.grafts.get(source[:length])) is not None:
+                return SourceLocation(graft.places, (*graft.path, *source[length:]))
+        return SourceLocation(self.places, source)
 
     def template(self, path: Path) -> SourceLocation:
         """The location in the manifest itself, before `for_each` inserted values."""
-        return SourceLocation(self.places, (*self.below, *path))
+        return SourceLocation(self.places, self.source(path))
+
+    def source(self, path: Path) -> Path:
+        """The path in the document `places`."""
+        return (*self.below, *(entries.to_entry(path) if self.is_entry else path))
+
+    def path_of(self, source: Path) -> Path:
+        """The path in the layer's value of a path in the document `places`."""
+        below = source[len(self.below) :]
+        return entries.to_manifest(below) if self.is_entry else below
+
+    @property
+    def start(self) -> Position:
+        """The position of the beginning: of an entry, that of its key, or of the nearest key around it."""
+        path = self.below if self.is_entry else ()
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.key(path) if self.is_entry else self.spot(()).position
 
 
 def is_atom(value: Json) -> bool:
@@ -123,6 +143,8 @@ class MergedDocument(Places):
         return source
 
     def __getitem__(self, path: Path) -> Position:
+        if not path:
+            return self.start
         spot = self.layer(path).spot(path)
         return spot.places[spot.path]
 
@@ -132,7 +154,7 @@ class MergedDocument(Places):
 
     @property
     def start(self) -> Position:
-        return self.own.spot(()).position
+        return self.own.start
 
     def __contains__(self, path: object) -> bool:
         try:

@@ -1,11 +1,11 @@
-"""Expands `for_each` and merges a kind's defaults and an environment's patches into manifest documents.
+"""Expands `for_each`, merges a kind's defaults and an environment's patches into documents, and separates children.
 
 Runs before envelopes are read. A document to which none of these applies is returned unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from reconciler.languages.yaml.reader import Document
@@ -15,14 +15,18 @@ from reconciler.model.suggestions import did_you_mean
 from reconciler.project.documents import validation
 from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.merge import Layer, MergedDocument, Role, merge
-from reconciler.project.manifests import for_each
+from reconciler.project.manifests import children, for_each
 from reconciler.project.manifests.for_each import KEY
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import Setting
 
 
 class Composition:
-    """Composes documents one after the other. `left_out`: resources that the environment removes, with positions."""
+    """Composes documents one after the other.
+
+    left_out  resources that the environment removes, with positions
+    listed    kinds of children that a manifest declares inline, by the address of the parent
+    """
 
     def __init__(self, config: Config, settings: Mapping[str, Setting], budget: Budget) -> None:
         self._settings = settings
@@ -31,14 +35,19 @@ class Composition:
         self._patches = config.environment.patches if config.environment else {}
         self._budget = budget
         self.left_out: dict[Address, Position] = {}
+        self.listed: dict[Address, tuple[str, ...]] = {}
         self.complete = True  # False if a `for_each` could not be expanded, or the budget is spent
 
     def documents(self, document: Document, problems: list[Problem]) -> Iterable[Document]:
         value = document.value
-        if not isinstance(value, dict) or (KEY not in value and not self._defaults and not self._patches):
+        if not isinstance(value, dict):
+            return (document,)
+        is_composed = KEY in value or self._defaults or self._patches
+        if not is_composed and not children.may_have(value):
             return (document,)
         try:
-            return self._compose(document, problems)
+            composed = self._compose(document, problems) if is_composed else (document,)
+            return [one for whole in composed for one in self._separate(whole, problems)]
         except OverBudget as over:
             self.complete = False
             if over.is_first:
@@ -55,6 +64,21 @@ class Composition:
         problems += [validation.to_problem(finding, document.places, subject) for finding in findings]
         return [layered for instance in instances or () for layered in self._merge_layers(instance)]
 
+    def _separate(self, document: Document, problems: list[Problem]) -> Iterator[Document]:
+        """The document without its inline children, and each of these."""
+        if not children.may_have(document.value):
+            yield document
+            return
+        family = children.separate(document)
+        self.complete = self.complete and not family.findings
+        address = Address(str(document.value.get("kind")), str(document.value.get("name")))
+        problems += [validation.to_problem(finding, document.places, str(address)) for finding in family.findings]
+        if family.kinds:
+            self.listed[address] = family.kinds
+        yield family.parent
+        for child in family.children:
+            yield from self._merge_layers(child)
+
     def _merge_layers(self, document: Document) -> tuple[Document, ...]:
         """Merges defaults, document and patch. Returns nothing if the environment leaves the resource out."""
         address = Address(str(document.value.get("kind")), str(document.value.get("name")))
@@ -62,14 +86,16 @@ class Composition:
         if below is None and patch is None:
             return (document,)
         if patch is not None and patch.value is None and self._environment is not None:
-            self.left_out[address] = self._environment.place(address)
+            place = self._environment.place(address)
+            self.left_out |= dict.fromkeys((address, *children.list_addresses(document.value)), place)
             return ()
-        own = _own(document)
+        own, *others = _own_layers(document)
         if below is not None and not _is_present(document.value):
             below = None  # `ensure: absent` and `forgotten` take no defaults
         for layer in filter(None, (below, patch)):
             self._budget.charge(layer.value)
-        return (merge([layer for layer in (below, own, patch) if layer is not None], own, sound=document.sound),)
+        layers = [layer for layer in (below, own, *others, patch) if layer is not None]
+        return (merge(layers, own, sound=document.sound),)
 
     def find_undeclared_patches(self, declared: Iterable[Address]) -> Iterator[Problem]:
         """Reports patches of the environment for resources that no manifest declares."""
@@ -84,10 +110,11 @@ class Composition:
                 yield Problem("not declared in any manifest", remedy, str(address), where, code="undeclared-resource")
 
 
-def _own(document: Document) -> Layer:
+def _own_layers(document: Document) -> Sequence[Layer]:
+    """The layers of a document before defaults and its patch: the first has its name. Several only of a child."""
     if isinstance(document.places, MergedDocument):
-        return document.places.own
-    return Layer(Role.MANIFEST, document.value, document.places)
+        return document.places.layers
+    return (Layer(Role.MANIFEST, document.value, document.places),)
 
 
 def _is_present(value: Mapping[str, Any]) -> bool:

@@ -40,7 +40,7 @@ def declare(
     if spec_findings := _spec_findings(envelope, kind, spec, resolver):
         findings, spec_findings = _join_terraform(findings, spec_findings)
         findings = findings + [
-            _suggest_place(finding) for finding in spec_findings if value_at(spec, finding.path) != PENDING
+            _suggest_place(finding, kind) for finding in spec_findings if value_at(spec, finding.path) != PENDING
         ]
     if len(findings) > MAX_FINDINGS:
         more = Finding(
@@ -61,6 +61,7 @@ def declare(
         moved=draft.moved,
         deliver=draft.deliver,
         rotate=envelope.rotate,
+        listed=draft.listed,
     )
     problems = []
     for finding in findings:
@@ -107,13 +108,13 @@ def _join_terraform(findings: list[Finding], spec_findings: list[Finding]) -> tu
     return joined, [finding for finding in spec_findings if finding.path not in meant]
 
 
-def _suggest_place(finding: Finding) -> Finding:
+def _suggest_place(finding: Finding, kind: Kind) -> Finding:
     """Replaces the remedy for a key of the spec that belongs beside `spec`."""
     if finding.code != "unknown-field" or len(finding.path) != 1:
         return finding
     name = str(finding.path[0])
-    where = "beside spec" if name in ManifestDocument.model_fields else suggest_place(name, None)
-    return replace(finding, remedy=where.replace("beside", "write it beside")) if where else finding
+    where = "write it beside spec" if name in ManifestDocument.model_fields else suggest_place(name, kind)
+    return replace(finding, remedy=where) if where else finding
 
 
 def _fill_ignored_secrets(kind: Kind, spec: dict[str, Value], ignored: Sequence[str]) -> dict[str, Value]:

@@ -262,6 +262,7 @@ def _read_drafts(
                 findings += wrong_targets
                 problems += [validation.to_problem(finding, document.places, draft.subject) for finding in findings]
                 if draft.address is not None:
+                    draft.listed = composition.listed.get(draft.address, ())
                     declared.add(draft.address, draft.ensure)
                 elif findings:
                     declared.complete = False

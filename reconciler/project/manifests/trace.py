@@ -155,11 +155,16 @@ def _origins_of_layer(
     if layer.role is Role.ENVIRONMENT and config.environment is not None:
         what = f"environment {config.environment.name}"
     template = layer.template(full)
-    yield Origin(what, template.position, show_value(kind, full[1:], template.written_value), counts)
+    written = template.written_value
+    if layer.is_entry and not find_path(template.places.root, template.path)[1]:
+        written = find_path(layer.value, full)[0]  # the parent of an inline child, which its entry does not name
+    yield Origin(what, template.position, show_value(kind, full[1:], written), counts)
     fed: dict[object, tuple[SourceLocation, list[Path]]] = {}
+    place = layer.source(full)
     for path, spot in ((path, spot) for path, spots in layer.fed.items() for spot in spots):
-        if path[: len(full)] == full[: len(path)]:  # into the value, or around it
-            fed.setdefault((id(spot.places), spot.path, spot.of_key), (spot, []))[1].append(path)
+        if path[: len(place)] == place[: len(path)]:  # into the value, or around it
+            below = layer.path_of(path)
+            fed.setdefault((id(spot.places), spot.path, spot.of_key), (spot, []))[1].append(below)
     for spot, paths in fed.values():
         yield _input_origin(kind, "for_each", spot.position, spot.written_value, paths, counts)
     mentions = list(_variables(find_path(layer.value, full)[0], full))

@@ -121,16 +121,16 @@ def _read_patches(document: Document, patches: dict[Address, Layer]) -> Iterator
             text = f"expected a map, or null to leave it out, found {phrases.describe_found(patch)}"
             yield Finding((key,), text, "write what differs, as in {spec: {…}}", code="wrong-type")
             continue
-        yield from report_unknown_keys(patch or {}, (key,), PATCHED, kinds.find(kind_name))
+        yield from report_unknown_keys(patch or {}, (key,), PATCHED, kinds.find(kind_name), kind_name)
         patches[address] = Layer(Role.ENVIRONMENT, patch, document.places, (key,))
 
 
 def report_unknown_keys(
-    patch: Mapping[str, Json], path: tuple[str, ...], known: tuple[str, ...], kind: Kind | None
+    patch: Mapping[str, Json], path: tuple[str, ...], known: tuple[str, ...], kind: Kind | None, parent: str = ""
 ) -> Iterator[Finding]:
-    """Reports keys that are not known in a part of a manifest."""
+    """Reports keys that are not known in a part of a manifest. Inline children of the kind `parent` are known."""
     for key in patch:
-        if key not in known:
+        if key not in known and not (parent and key in kinds.inline_children(parent)):
             yield validation.report_unknown_field((*path, key), known, suggest_place(key, kind))
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from textwrap import dedent, indent
 
+from reconciler import kinds
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home, Kind
@@ -37,9 +38,26 @@ def page(kind: Kind) -> str:
         [f"# {kind.name}", _purpose(kind)],
         ["## Example", f"```yaml\n{example(kind)}```"],
         ["## Fields", *_tables("", kind.fields)],
+        *([["## Children", *_children(kind)]] if kinds.inline_children(kind.name) else []),
         *([["## Use", _use(kind)]] if kind.home is Home.FILE else _as_object(kind)),
     )
     return "\n\n".join(block for section in sections for block in section) + "\n"
+
+
+def _children(kind: Kind) -> Iterator[str]:
+    """How a manifest of the kind declares its children, with an example of each."""
+    for key, child in kinds.inline_children(kind.name).items():
+        assert child.part_of is not None
+        above = f"{child.part_of.field}:"
+        lines = dedent(child.example).strip().splitlines()
+        entry = indent("\n".join(line for line in lines if not line.startswith(above)), "    ")
+        spec = indent(dedent(kind.example).strip(), "  ")
+        yield (
+            f"A manifest can declare its [{child.name}]({child.name}.md) resources under `{key}`, beside `spec`: a "
+            f"map from name to spec. The entry below is `{child.name}/example-main`; an entry can also have `id`, "
+            "`ensure`, `moved` and `lifecycle`."
+        )
+        yield f"```yaml\nkind: {kind.name}\nname: example\nspec:\n{spec}\n{key}:\n  main:\n{entry}\n```"
 
 
 def _as_object(kind: Kind) -> list[list[str]]:
@@ -50,11 +68,11 @@ def _use(kind: Kind) -> str:
     return "It is written to a file and has no object on the platform: no id, no lifecycle, no references to it."
 
 
-def index(kinds: Iterable[Kind]) -> str:
+def index(every: Iterable[Kind]) -> str:
     """The list of all pages."""
     rows = [
         f"| [{kind.name}]({kind.name}.md) | {_collection(kind)} | {_cell(_purpose(kind))} |"
-        for kind in sorted(kinds, key=lambda kind: kind.name)
+        for kind in sorted(every, key=lambda kind: kind.name)
     ]
     head = ["| kind | collection | description |", "| --- | --- | --- |"]
     return "# Kinds\n\nThe kinds of resources that manifests can declare. The pages are generated.\n\n" + "\n".join(

@@ -75,7 +75,8 @@ def _facts(kind: Kind, width: int) -> Iterator[str]:
         unique = f", unique on {kind.home}" if kind.unique else ""
         facts.append(("identified by", f"{' and '.join(kind.identity)}{unique}"))
     if kind.part_of is not None:
-        facts.append(("part of", f"{kind.part_of.kind}, by {kind.part_of.field}"))
+        inline = f"; can be declared there, under {kind.part_of.inline}" if kind.part_of.inline else ""
+        facts.append(("part of", f"{kind.part_of.kind}, by {kind.part_of.field}{inline}"))
     if kind.one_time:
         facts.append(("readable once", kind.one_time))
     if kind.irreplaceable:

@@ -36,30 +36,30 @@ _CHILDREN = next(field for field in fields_of(Lifecycle) if field.name == "unman
 def kind_schema(kind: Kind) -> Schema:
     """The schema of one document that declares this kind."""
     described = document(kind)
-    defined = definitions()
-    if not _uses_policy(kind.fields):
+    defined = definitions() | entry_definitions((kind,))
+    if not any(_uses_policy(one.fields) for one in (kind, *kinds.inline_children(kind.name).values())):
         del defined["policy"]
     return {"$schema": DIALECT, "title": kind.name, **described, "$defs": defined}
 
 
-def manifest_schema(kinds: Iterable[Kind]) -> Schema:
+def manifest_schema(every: Iterable[Kind]) -> Schema:
     """The schema of any document; `kind` selects the schema of the kind."""
-    kinds = sorted(kinds, key=lambda kind: kind.name)
+    every = sorted(every, key=lambda kind: kind.name)
     return {
         "$schema": DIALECT,
         "title": "Manifest",
         "description": "A manifest: one declared resource. A file can contain several, separated by ---.",
         "type": "object",
         "required": ["kind", "name"],
-        "properties": {"kind": {"enum": [kind.name for kind in kinds], "description": "Kind of the resource."}},
+        "properties": {"kind": {"enum": [kind.name for kind in every], "description": "Kind of the resource."}},
         "allOf": [
             {
                 "if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]},
                 "then": {"$ref": f"#/$defs/{kind.name}"},
             }
-            for kind in kinds
+            for kind in every
         ],
-        "$defs": {**definitions(), **{kind.name: document(kind) for kind in kinds}},
+        "$defs": {**definitions(), **entry_definitions(every), **{kind.name: document(kind) for kind in every}},
     }
 
 
@@ -106,7 +106,21 @@ def document(kind: Kind) -> Schema:
     schema = _base_document(kind)
     if kind.home is Home.FILE:
         return schema
-    schema["properties"] |= {
+    schema["properties"] |= _keys(kind) | {
+        key: _map_of(child) for key, child in kinds.inline_children(kind.name).items()
+    }
+    if needed := [field.name for field in kind.fields if field.required]:
+        schema |= _unless_gone(_needs(needed))
+    if kind.required_unless_id:
+        schema["allOf"] = [
+            {"if": {"not": {"required": ["id"]}}, "then": _unless_gone(_needs(list(kind.required_unless_id)))}
+        ]
+    return schema
+
+
+def _keys(kind: Kind) -> dict[str, Schema]:
+    """What the manifest of an object has besides kind, name and spec."""
+    return {
         "id": {"type": "string", "minLength": 1, "description": "Id of an existing object that this manifest manages."},
         "ensure": {
             "enum": ["present", "absent", "forgotten"],
@@ -120,12 +134,41 @@ def document(kind: Kind) -> Schema:
         },
         **_delivery(kind),
     }
-    if needed := [field.name for field in kind.fields if field.required]:
-        schema |= _unless_gone(_needs(needed))
-    if kind.required_unless_id:
-        schema["allOf"] = [
-            {"if": {"not": {"required": ["id"]}}, "then": _unless_gone(_needs(list(kind.required_unless_id)))}
-        ]
+
+
+def _map_of(child: Kind) -> Schema:
+    """The key under which a parent declares its children."""
+    entries = {"type": "object", "additionalProperties": {"$ref": f"#/$defs/{entry_name(child)}"}}
+    return {
+        "description": f"{child.name} resources of this one, by name: NAME-KEY is the name of each.",
+        "anyOf": [{**entries, "propertyNames": {"pattern": f"^({NAME.pattern}|.*{_EACH}.*)$"}}, _FILLED],
+    }
+
+
+def entry_name(child: Kind) -> str:
+    """The name of the definition of an inline child."""
+    return f"{child.name}.entry"
+
+
+def entry_definitions(parents: Iterable[Kind]) -> dict[str, Schema]:
+    """The definitions of the inline children of these kinds: their spec, and keys of a manifest beside its fields."""
+    found = [child for parent in parents for child in kinds.inline_children(parent.name).values()]
+    return {entry_name(child): _entry(child) for child in found}
+
+
+def _entry(child: Kind) -> Schema:
+    fields = child.entry_fields
+    schema: Schema = {
+        "description": doc_of(child.spec),
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {**properties_of(fields), **_keys(child)},
+    }
+    if needed := [field.name for field in fields if field.required]:
+        schema |= _unless_gone({"required": needed})
+    if child.required_unless_id:
+        named = [field.name for field in fields if field.name in child.required_unless_id]
+        schema["allOf"] = [{"if": {"not": {"required": ["id"]}}, "then": _unless_gone({"required": named})}]
     return schema
 
 

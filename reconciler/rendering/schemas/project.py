@@ -75,7 +75,11 @@ def environment_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
             f"^{kind.name}/{NAME.pattern}$": {"anyOf": [{"$ref": f"#/$defs/{kind.name}"}, {"type": "null"}]}
             for kind in kinds
         },
-        "$defs": {**manifest_schema.definitions(), **{kind.name: _patch(kind) for kind in kinds}},
+        "$defs": {
+            **manifest_schema.definitions(),
+            **{name: _nullable(_partial(entry)) for name, entry in manifest_schema.entry_definitions(kinds).items()},
+            **{kind.name: _patch(kind) for kind in kinds},
+        },
     }
 
 
