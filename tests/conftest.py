@@ -26,7 +26,7 @@ import reconciler
 from reconciler.cli.terminal import output
 from tests.harness.tiers import FULL_EXAMPLES, QUICK_EXAMPLES
 
-pytest_plugins = [f"tests.harness.{name}" for name in ("golden", "project", "sandboxes", "silence")]
+pytest_plugins = [f"tests.harness.{name}" for name in ("collector", "golden", "project", "sandboxes", "silence")]
 
 # Tests of many seconds, most of which are waits. The first module has an expensive fixture: one worker runs all of it.
 WAITING = (

@@ -58,6 +58,8 @@ class FleetProgress(Struct, frozen=True):
 
 
 OnProgress = Callable[[FleetProgress], None]
+OnTask = Callable[[TaskRecord], None]
+"""Called for each task that ended, on whatever worker."""
 
 
 async def execute(
@@ -69,6 +71,7 @@ async def execute(
     runtime: Runtime,
     on_progress: OnProgress,
     stop: asyncio.Event,
+    on_task: OnTask | None = None,
     wait: bool = True,
     backoff: float = _BACKOFF,
 ) -> Run:
@@ -84,7 +87,7 @@ async def execute(
     async with records.lock(run_lease(run), on_loss=lambda _: lost.set()):
         board = Board(await records.tasks(run.id))
         return await _Execution(
-            source, run, records, pool, runtime, on_progress, stop, lost, wait, backoff, board
+            source, run, records, pool, runtime, on_progress, stop, lost, on_task, wait, backoff, board
         ).run_waves()
 
 
@@ -97,6 +100,7 @@ class _Execution(Struct):
     on_progress: OnProgress
     stop: asyncio.Event
     lost: asyncio.Event
+    on_task: OnTask | None
     wait: bool
     backoff: float
     board: Board
@@ -217,6 +221,8 @@ class _Execution(Struct):
             record = await self._fail_task(record, attempts, end.error)
         self.board.set(record)
         self.ended_here += record.state.is_final
+        if record.state.is_final and self.on_task is not None:
+            self.on_task(record)
 
     async def _fail_task(self, record: TaskRecord, attempts: int, error: str) -> TaskRecord:
         """Fails a task that cannot be run, unless a worker is running it. Returns its record."""

@@ -6,17 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.harness.collector import Collector, Receiver, attributes_of
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Shell
 
@@ -27,67 +22,6 @@ spec:
   description: hunter2-in-a-description
   public_key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJcTIQ1f0lGC6iYL/8cUkrcXTPhZ6xKJsrcXk0vLhEjm a@b
 """
-
-
-class Collector(ThreadingHTTPServer):
-    """Receives OTLP over HTTP."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Receiver)
-        self.bodies: dict[str, list[bytes]] = {"/v1/traces": [], "/v1/metrics": []}
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-    def spans(self) -> list[Any]:
-        sent = [ExportTraceServiceRequest.FromString(message) for message in self.bodies["/v1/traces"]]
-        return [
-            span
-            for message in sent
-            for resource in message.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        ]
-
-    def metrics(self) -> dict[str, list[Any]]:
-        sent = [ExportMetricsServiceRequest.FromString(message) for message in self.bodies["/v1/metrics"]]
-        found: dict[str, list[Any]] = {}
-        for metric in (
-            m
-            for message in sent
-            for resource in message.resource_metrics
-            for s in resource.scope_metrics
-            for m in s.metrics
-        ):
-            found[metric.name] = [*getattr(metric, metric.WhichOneof("data")).data_points]
-        return found
-
-
-class _Receiver(BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self) -> None:
-        self.server.bodies[self.path].append(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    with Collector() as running:
-        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", running.url)
-        yield running
-        running.shutdown()
-
-
-def attributes_of(point: Any) -> dict[str, str | int]:
-    return {attribute.key: attribute.value.string_value or attribute.value.int_value for attribute in point.attributes}
 
 
 def test_an_apply_is_a_span_with_its_lists_calls_and_requests(
@@ -101,6 +35,40 @@ def test_an_apply_is_a_span_with_its_lists_calls_and_requests(
     assert {"list /ip_policies", "call create", "POST", "GET"} <= names
     called = {attributes_of(span)["reconciler.address"] for span in spans if span.name == "call create"}
     assert called == {"IPPolicy/office", "TLSEdge/payments", "ReservedDomain/pay"}
+
+
+def test_the_runs_of_two_projects_are_told_apart(
+    shell: Shell, sandbox: Sandbox, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=shell.root, check=True)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "a"], cwd=shell.root, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=shell.root, check=True, capture_output=True, text=True)
+    shell.write("environments/eu.yaml", "stack: prod-eu\n")
+    for name, value in {"CI_PROJECT_URL": "https://git.example.com/a/b", "CI_PIPELINE_ID": "7"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GITLAB_CI", "true")
+    for words in ([], ["--env", "eu"]):
+        assert shell("plan", *words, "--quiet").code == 0
+    sent = [
+        {name: value for name, value in attributes.items() if not name.startswith(("telemetry.", "service."))}
+        for attributes in collector.resources("traces")
+    ]
+    run = {"vcs.ref.head.revision": head.stdout.strip(), "cicd.pipeline.run.id": "7"}
+    place = {"reconciler.account": sandbox.base_url, "vcs.repository.url.full": "https://git.example.com/a/b"}
+    eu = {"reconciler.stack": "prod-eu", "deployment.environment.name": "eu"}
+    assert sent == [{"reconciler.stack": "prod", **place, **run}, {**eu, **place, **run}]
+    metrics = [attributes for attributes in collector.resources("metrics") if run.keys() & attributes.keys()]
+    assert metrics == []  # each run would begin new time series
+
+
+def test_attributes_of_the_user_replace_those_of_the_run(
+    shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "reconciler.stack=mine,service.name=theirs")
+    shell("validate")
+    (attributes,) = collector.resources("traces")
+    assert (attributes["reconciler.stack"], attributes["service.name"]) == ("mine", "theirs")
 
 
 def test_calls_are_counted_by_kind_and_outcome(shell: Shell, sandbox: Sandbox, collector: Collector) -> None:
@@ -164,7 +132,7 @@ def test_an_unreachable_collector_is_a_note_and_changes_no_exit_code(
     assert "Traceback" not in result.err
 
 
-class _Dripper(_Receiver):
+class _Dripper(Receiver):
     """Receives a request and never ends its response."""
 
     def do_POST(self) -> None:

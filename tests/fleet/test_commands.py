@@ -25,6 +25,7 @@ from reconciler.fleet.coordinator import FleetProgress
 from reconciler.model.fleet import TaskState
 from reconciler.testing import Emulator, Sandbox
 from tests.fleet.fleets import member, write_fleet
+from tests.harness.collector import Collector, attributes_of
 from tests.harness.platform import SandboxProcess
 from tests.harness.project import SETTINGS, Output, Project, Shell
 from tests.harness.tiers import full
@@ -141,6 +142,39 @@ Applied: 3 created, in 3 members.
     again = shell.fleet("apply", "--auto-approve", "--quiet")
     assert (again.code, again.err) == (0, "")
     assert shell.fleet("drift").out.endswith("3 members: 3 succeeded.\nNo drift.\n")
+
+
+def test_the_tasks_of_a_fleet_are_spans_and_metrics(shell: FleetShell, collector: Collector) -> None:
+    write(shell)
+    shell.sandbox.accounts["globex"].fault("POST /reserved_domains", times=0, then="status", status=400)
+    assert shell.fleet("apply", "--auto-approve").code == 5
+    (root,) = [span for span in collector.spans() if not span.parent_span_id]
+    assert root.name == "reconciler fleet apply"
+    tasks = [(span, attributes_of(span)) for span in collector.spans() if span.name.startswith("task ")]
+    assert {span.parent_span_id for span, _ in tasks} == {root.span_id}
+    told = sorted(
+        tuple(attributes[f"reconciler.{name}"] for name in ("fleet.verb", "fleet.member", "outcome"))
+        for _, attributes in tasks
+    )
+    assert told == [
+        ("apply", "acme", "succeeded"),
+        ("apply", "globex", "failed"),
+        ("apply", "initech", "succeeded"),
+        *(("plan", name, "succeeded") for name in ("acme", "globex", "initech")),
+    ]
+    runs = {attributes["reconciler.fleet.run"] for _, attributes in tasks}
+    assert shell.newest() in runs
+    assert len(runs) == 2
+    assert [attributes["error.type"] for _, attributes in tasks if "error.type" in attributes] == ["failed"]
+    assert all(span.end_time_unix_nano >= span.start_time_unix_nano > 0 for span, _ in tasks)
+    (resource,) = collector.resources("metrics")
+    assert resource["reconciler.fleet"] == "shops"
+    counted = {
+        (attributes_of(point)["reconciler.fleet.verb"], attributes_of(point)["reconciler.outcome"], point.as_int)
+        for point in collector.metrics()["reconciler.fleet.tasks"]
+    }
+    assert counted == {("plan", "succeeded", 3), ("apply", "succeeded", 2), ("apply", "failed", 1)}
+    assert all(point.as_int > 3 for point in collector.metrics()["reconciler.fleet.requests"])
 
 
 def test_a_run_with_an_undeclared_variable_is_refused(shell: FleetShell) -> None:

@@ -1,4 +1,4 @@
-"""The options that `fleet` commands share, parsed into one frozen `FleetOptions`. Reads no file."""
+"""The options that `fleet` commands share, parsed into one frozen `FleetOptions`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from reconciler.cli.terminal import formats, options, output
+from reconciler.cli.terminal import exit_codes, formats, options, output
 from reconciler.cli.terminal.formats import Outputs
 
 if TYPE_CHECKING:
+    from reconciler.cli.terminal.telemetry import Telemetry
     from reconciler.model.fleet import Selector
     from reconciler.operations.runtime import Runtime
 
@@ -32,6 +34,7 @@ class FleetOptions(Struct, frozen=True):
     scheduler  address of a Dask scheduler; empty: none
     repository Git URL that the workers of a scheduler fetch; empty: the remote `origin`
     runtime    replacements that the caller of `main` passed
+    observer   traces and metrics of the run, if enabled
     """
 
     file: Path | None = None
@@ -43,7 +46,36 @@ class FleetOptions(Struct, frozen=True):
     quiet: bool = False
     no_color: bool = False
     log_format: str = "text"
+    trace: bool = False
     runtime: Runtime | None = None
+    observer: Telemetry | None = None
+
+    def locate(self) -> tuple[Path, str]:
+        """The folder and the name of the fleet file. Raises Stop if --file names none."""
+        from reconciler.project.fleets.load import FILE, find_fleet_file
+
+        if self.file is None:
+            found = find_fleet_file(Path())
+            return found.parent, found.name
+        path = self.file / FILE if self.file.is_dir() else self.file
+        if not path.is_file():
+            raise exit_codes.Stop(exit_codes.USAGE, f"error: --file: there is no file {path}")
+        return path.parent, path.name
+
+    def describe(self) -> dict[str, str]:
+        """The fleet as attributes for telemetry; empty if its file is not valid, which the command reports."""
+        from reconciler.cli.terminal import resource_attributes
+        from reconciler.model.problem import Rejected
+        from reconciler.operations.runtime import Runtime
+        from reconciler.project.files import Unreadable
+        from reconciler.project.fleets.load import load_fleet
+
+        try:
+            folder, file = self.locate()
+            name = load_fleet(folder, file).name
+        except (exit_codes.Stop, Rejected, Unreadable, OSError):
+            return {}
+        return resource_attributes.describe_fleet(name, folder, self.runtime or Runtime())
 
     @property
     def has_color(self) -> bool:
@@ -149,7 +181,7 @@ _FORMAT = [
         help=f"Output format: {', '.join(FORMS)} (repeatable). [default: text]",
     )
 ]
-_OUTPUT = options.MESSAGE_OPTIONS
+_OUTPUT = options.OUTPUT_OPTIONS
 
 approve_option = click.option(
     "--approve",
@@ -180,12 +212,22 @@ def _add_options(chosen: list[Callable[[Any], Any]]) -> Callable[[Callable[..., 
             names = FleetOptions.__struct_fields__
             shared = {name: value for name, value in flags.items() if name in names}
             own = {name: value for name, value in flags.items() if name not in names}
-            opened = FleetOptions(**shared, runtime=click.get_current_context().find_root().obj)
+            context = click.get_current_context()
+            opened = FleetOptions(**shared, runtime=context.find_root().obj)
             output.set_log_format(opened.log_format)
             if opened.workers and opened.scheduler:
                 raise click.UsageError("--workers and --scheduler exclude each other")
             if opened.repository and not opened.scheduler:
                 raise click.UsageError("--repository requires --scheduler")
+            if opened.trace or options.is_traced():
+                from reconciler.cli.terminal import telemetry
+
+                return telemetry.run_traced(
+                    f"fleet {context.info_name}",
+                    lambda observer: command(replace(opened, observer=observer), **own),
+                    opened.describe,
+                    required=opened.trace,
+                )
             return command(opened, **own)
 
         command_with_options: Callable[..., int] = run_with_options

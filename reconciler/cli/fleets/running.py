@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,7 @@ async def execute(
                 runtime=session.runtime,
                 on_progress=on_progress,
                 stop=interrupts.stop,
+                on_task=_observe_tasks(session, run),
                 wait=wait,
             )
     signals.cancel_on_signal()
@@ -94,6 +96,12 @@ async def execute(
             f"interrupted: the run stays open; to continue: reconciler fleet resume {run.id}",
         )
     return rollup
+
+
+def _observe_tasks(session: FleetSession, run: Run) -> coordinator.OnTask | None:
+    """Reports each ended task to the telemetry of the command, if that is enabled."""
+    observer = session.options.observer
+    return partial(observer.on_task, verb=str(run.verb)) if observer is not None else None
 
 
 class _Interrupts(Struct):

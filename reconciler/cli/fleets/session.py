@@ -18,7 +18,7 @@ from reconciler.model.fleet import Fleet, Member, Run
 from reconciler.operations.opening.commits import read_commit
 from reconciler.operations.run_context import read_run_context
 from reconciler.operations.runtime import Runtime
-from reconciler.project.fleets.load import FILE, find_fleet_file, load_fleet
+from reconciler.project.fleets.load import load_fleet
 from reconciler.rendering.fleet.rollup import RollUp, build_rollup
 from reconciler.store.errors import AmbiguousRun
 from reconciler.store.fleets.records import FleetRecords, open_fleet_records
@@ -98,22 +98,11 @@ class FleetSession(Struct, frozen=True, dict=True):
 
 def open_session(options: FleetOptions) -> FleetSession:
     """Loads the fleet file that the options select. Raises Rejected with every problem."""
-    folder, file = locate(options)
+    folder, file = options.locate()
     output_files.check_distinct(folder / file, *formats.files_of(options.chosen))
     fleet = load_fleet(folder, file)
     runtime = options.runtime or Runtime()
     return FleetSession(options, folder, file, fleet, runtime, find_store(fleet, folder, runtime.environ))
-
-
-def locate(options: FleetOptions) -> tuple[Path, str]:
-    """The folder and the name of the fleet file. Raises Stop if --file names none."""
-    if options.file is None:
-        found = find_fleet_file(Path())
-        return found.parent, found.name
-    path = options.file / FILE if options.file.is_dir() else options.file
-    if not path.is_file():
-        raise exit_codes.Stop(exit_codes.USAGE, f"error: --file: there is no file {path}")
-    return path.parent, path.name
 
 
 async def require_run(records: FleetRecords, session: FleetSession, text: str) -> Run:

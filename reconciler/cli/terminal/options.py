@@ -21,6 +21,7 @@ from reconciler.model.suggestions import closest
 
 if TYPE_CHECKING:
     from reconciler.cli.terminal.telemetry import Telemetry
+    from reconciler.operations.opening.source import ProjectSource
     from reconciler.operations.runtime import Runtime
 
 
@@ -58,11 +59,24 @@ class Options(Struct, frozen=True):
         return os.path.relpath(path, self.project) if self.is_found and not Path(path).is_absolute() else path
 
     @property
+    def source(self) -> ProjectSource:
+        """The project directory, environment and variables that the options select."""
+        from dataclasses import replace as replace_fields
+
+        from reconciler.operations.opening.source import ProjectSource
+        from reconciler.operations.runtime import Runtime
+
+        runtime = self.runtime or Runtime()
+        if self.observer is not None:
+            runtime = replace_fields(runtime, observer=self.observer)
+        return ProjectSource(self.project, self.environment, self.variables, self.parallelism, runtime)
+
+    @property
     def has_color(self) -> bool:
         return output.supports_color(sys.stdout, self.no_color)
 
 
-def _is_traced() -> bool:
+def is_traced() -> bool:
     """Whether environment variables configure an exporter of traces or metrics."""
     if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
@@ -270,7 +284,7 @@ MESSAGE_OPTIONS = [
         help="Format of messages on standard error. [env: RECONCILER_LOG_FORMAT; default: text]",
     ),
 ]
-_OUTPUT = [
+OUTPUT_OPTIONS = [
     *MESSAGE_OPTIONS,
     click.option("--trace", is_flag=True, help="Export OpenTelemetry traces and metrics, configured by OTEL_*."),
 ]
@@ -356,12 +370,14 @@ def _add_options(options: list[Callable[[Any], Any]]) -> Callable[[Callable[...,
             project = find_project(context, options.project)
             options = replace(options, project=project, is_found=project != options.project)
             output.set_log_format(options.log_format)
-            if options.trace or _is_traced():
-                from reconciler.cli.terminal import telemetry
+            if options.trace or is_traced():
+                from reconciler.cli.terminal import resource_attributes, telemetry
 
-                name = context.info_name or "reconciler"
                 return telemetry.run_traced(
-                    name, lambda observer: command(replace(options, observer=observer), **own), required=options.trace
+                    context.info_name or "reconciler",
+                    lambda observer: command(replace(options, observer=observer), **own),
+                    lambda: resource_attributes.describe_project(options.source),
+                    required=options.trace,
                 )
             return command(options, **own)
 
@@ -381,11 +397,11 @@ def find_project(context: click.Context, project: Path) -> Path:
     return discovery.find_project(Path()) if is_default else project
 
 
-project_options = _add_options([*_PROJECT, *_OUTPUT])
-account_options = _add_options([*_PROJECT, *_PARALLELISM, *_OUTPUT])
-status_options = import_options = _add_options([*_PROJECT, *_SELECTION, *_OUTPUT])
-adopt_options = _add_options([*_PROJECT, *_PARALLELISM, *_ALLOW, *_EVENTS, *_OUTPUT])
-drift_options = _add_options([*_PROJECT, *_SELECTION, *_APPROVALS, *_OUTPUT])
-plan_options = _add_options([*_PROJECT, *_SELECTION, *_REPLACE, *_APPROVALS, *_OUTPUT])
-apply_options = _add_options([*_PROJECT, *_SELECTION, *_REPLACE, *_APPROVALS, *_EVENTS, *_OUTPUT])
-destroy_options = _add_options([*_PROJECT, *_SELECTION, *_APPROVALS, *_EVENTS, *_OUTPUT])
+project_options = _add_options([*_PROJECT, *OUTPUT_OPTIONS])
+account_options = _add_options([*_PROJECT, *_PARALLELISM, *OUTPUT_OPTIONS])
+status_options = import_options = _add_options([*_PROJECT, *_SELECTION, *OUTPUT_OPTIONS])
+adopt_options = _add_options([*_PROJECT, *_PARALLELISM, *_ALLOW, *_EVENTS, *OUTPUT_OPTIONS])
+drift_options = _add_options([*_PROJECT, *_SELECTION, *_APPROVALS, *OUTPUT_OPTIONS])
+plan_options = _add_options([*_PROJECT, *_SELECTION, *_REPLACE, *_APPROVALS, *OUTPUT_OPTIONS])
+apply_options = _add_options([*_PROJECT, *_SELECTION, *_REPLACE, *_APPROVALS, *_EVENTS, *OUTPUT_OPTIONS])
+destroy_options = _add_options([*_PROJECT, *_SELECTION, *_APPROVALS, *_EVENTS, *OUTPUT_OPTIONS])

@@ -1,4 +1,4 @@
-"""OpenTelemetry traces and metrics of a run: spans for the run and for each list, call and request.
+"""OpenTelemetry traces and metrics of a run: spans for the run and for each list, call, request and task of a fleet.
 
 Contains names, numbers and outcomes only: no body, value, header or message of the platform. This module is imported
 only if telemetry is enabled. A run does not fail if the export fails.
@@ -12,14 +12,14 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from reconciler import __version__
-from reconciler.cli.terminal import exit_codes, output
+from reconciler.cli.terminal import exit_codes, output, resource_attributes
 from reconciler.engine.ports import Failure
 from reconciler.model.change import ChangedBy, Reason
 from reconciler.model.event import Ended, Event, Outcome, Retried, Started, Waited
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
     from reconciler.api.observer import Exchange
+    from reconciler.model.fleet import TaskRecord
     from reconciler.model.plan import Plan
 
 _EXPORT_TIMEOUT = 3.0  # seconds, unless OTEL_EXPORTER_OTLP_TIMEOUT is set
@@ -52,6 +53,9 @@ class Telemetry:
         self._retries = meter.create_counter("reconciler.retries", "{attempt}", "Attempts of calls beyond the first.")
         self._changes = meter.create_gauge("reconciler.changes", "{resource}", "Resources that differ, by action.")
         self._drift = meter.create_gauge("reconciler.drift", "{resource}", "Resources with drift.")
+        self._tasks = meter.create_counter("reconciler.fleet.tasks", "{task}", "Ended tasks of a fleet, by outcome.")
+        self._task_durations = meter.create_histogram("reconciler.fleet.task.duration", "s", "Duration of tasks.")
+        self._task_requests = meter.create_counter("reconciler.fleet.requests", "{request}", "Requests of tasks.")
 
     @contextmanager
     def run(self, command: str, parent: Context | None) -> Iterator[Callable[[int], None]]:
@@ -125,6 +129,31 @@ class Telemetry:
             case Waited():
                 pass  # reported by the client, through on_wait
 
+    def on_task(self, record: TaskRecord, verb: str) -> None:
+        """Records a task of a fleet that ended, on whatever worker: its span is as long as its last attempt took."""
+        project = {"reconciler.fleet.verb": verb, "reconciler.fleet.project": record.project}
+        end = record.ended if record.ended is not None else time.time()
+        outcome: dict[str, str | int] = {**project, "reconciler.outcome": str(record.state)}
+        if record.exit_code is not None:
+            outcome["process.exit.code"] = record.exit_code
+        span = self._tracer.start_span(
+            f"task {verb}",
+            start_time=_nanoseconds(end - record.seconds),
+            attributes={
+                **outcome,
+                "reconciler.fleet.run": record.run,
+                "reconciler.fleet.member": record.member,
+                "reconciler.fleet.attempts": record.attempts,
+                "reconciler.fleet.requests": record.requests,
+            },
+        )
+        is_failed = record.exit_code not in (None, exit_codes.DONE, exit_codes.CHANGES)
+        _set_error(span, str(record.state) if is_failed else None)
+        span.end(_nanoseconds(end))
+        self._tasks.add(1, outcome)
+        self._task_durations.record(record.seconds, project)
+        self._task_requests.add(record.requests, project)
+
     def on_plan(self, plan: Plan) -> None:
         """Records the numbers of changes and of drifted resources, of the first plan of a run."""
         if self._is_planned:
@@ -163,17 +192,28 @@ def _set_error(span: Span, error_type: str | None) -> None:
         span.set_attribute("error.type", error_type)
 
 
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1e9)
+
+
 # --- export -----------------------------------------------------------------------------------------------------------
 
 
-def run_traced(name: str, command: Callable[[Telemetry | None], int], *, required: bool) -> int:
+def run_traced(
+    name: str,
+    command: Callable[[Telemetry | None], int],
+    describe: Callable[[], Mapping[str, str]],
+    *,
+    required: bool,
+) -> int:
     """Runs a command with the telemetry that environment variables configure, and returns its exit code.
 
+    describe  the attributes of the resource; see `resource_attributes`
     required  --trace was given: raises Stop if telemetry is not possible, instead of a note
     """
     with _catch_complaints() as complaint:
         try:
-            tracers, meters = _create_providers(required=required)
+            tracers, meters = _create_providers(describe, required=required)
         except ImportError:
             text = "OpenTelemetry is not installed; install reconciler with the extra telemetry"
         except _UnknownExporter as unknown:
@@ -226,18 +266,22 @@ def _send(tracers: TracerProvider, meters: MeterProvider, complaint: _Once) -> N
         complaint.report()
 
 
-def _create_providers(*, required: bool) -> tuple[TracerProvider, MeterProvider]:
+def _create_providers(
+    describe: Callable[[], Mapping[str, str]], *, required: bool
+) -> tuple[TracerProvider, MeterProvider]:
     from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import TracerProvider
 
-    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "reconciler"}
-    resource = Resource.create({**named, "service.version": __version__})
     where = _select_exporters(required=required)
-    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    attributes = {"service.name": "reconciler", "service.version": __version__, **describe()}
+    given = OTELResourceDetector().detect().attributes  # from OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME
+    attributes = {name: value for name, value in attributes.items() if name not in given}
+    tracers = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
     for exporter in where["TRACES"]:
         tracers.add_span_processor(_spans(exporter))
     readers = [_metrics(exporter) for exporter in where["METRICS"]]
+    resource = Resource.create(resource_attributes.of_metrics(attributes))
     return tracers, MeterProvider(readers, resource, shutdown_on_exit=False)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,7 +9,6 @@ from reconciler.cli.terminal import exit_codes, output
 from reconciler.cli.terminal.options import Options
 from reconciler.model.problem import Problem, Severity
 from reconciler.operations.opening.source import ProjectSource
-from reconciler.operations.runtime import Runtime
 
 if TYPE_CHECKING:
     from reconciler.model.plan import Plan
@@ -22,10 +20,7 @@ T = TypeVar("T")
 
 def source_of(options: Options) -> ProjectSource:
     """The project directory, environment and variables that the options select."""
-    runtime = options.runtime or Runtime()
-    if options.observer is not None:
-        runtime = dataclasses.replace(runtime, observer=options.observer)
-    return ProjectSource(options.project, options.environment, options.variables, options.parallelism, runtime)
+    return options.source
 
 
 def open_workspace(options: Options, opening: Callable[[ProjectSource], OpenProject] | None = None) -> Workspace:

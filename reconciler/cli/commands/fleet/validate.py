@@ -30,10 +30,9 @@ def command(common: FleetOptions) -> int:
 
     Needs no network access and no keys. A wrong value in many members is one problem with the first of them.
     """
-    from reconciler.cli.fleets.session import locate
     from reconciler.fleet.validate import validate_fleet
 
-    validation = validate_fleet(*locate(common), common.runtime)
+    validation = validate_fleet(*common.locate(), common.runtime)
     output.print_problems(validation.problems)
     if not validation.is_valid or validation.fleet is None:
         return exit_codes.ERROR
