@@ -6,8 +6,9 @@ equal, and sensitive text is a `Secret`. Owner records hold digests of canonical
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
 
 from reconciler.model.fields.annotations import (
     InputOnly,
@@ -164,6 +165,12 @@ def sort_items(field: Field, items: list[Value]) -> list[Value]:
     if Unordered not in field:
         return items
     return [item for _, item in sorted({_sort_key(item): item for item in items}.items())]
+
+
+def is_sorted(items: Sequence[Value]) -> bool:
+    """Whether the items are in canonical order: those of a list whose order does not matter always are."""
+    keys = list(map(_sort_key, items))
+    return all(one < other for one, other in pairwise(keys))
 
 
 def _sort_key(value: Value) -> str:

@@ -22,6 +22,7 @@ from reconciler.model.problem import Problem, Severity, merge_repeated
 from reconciler.model.rule_change import RuleRisk
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
 from reconciler.rendering.plan import deliveries, dns_records, pem
+from reconciler.rendering.plan.differences import Difference, find_difference
 from reconciler.rendering.terminal_text import sanitize
 
 SENSITIVE = "(sensitive)"
@@ -63,6 +64,7 @@ class FieldRow(Struct, frozen=True):
     position: str  # `file:line`, or empty
     cause: Cause | None = None  # None: the plan was not compared with a base
     is_kept: bool = False  # of an addition: nothing will happen to the value
+    difference: Difference | None = None  # of two lists or two objects that have something in common
 
 
 class ChangeRow(Struct, frozen=True):
@@ -385,6 +387,7 @@ def _field(change: FieldChange, words: _Words) -> FieldRow:
         forces_replacement=change.forces_replacement,
         position=sanitize(f"{change.position.file}:{change.position.line}") if change.position else "",
         cause=change.cause,
+        difference=find_difference(change.old, change.new, words.line),
     )
 
 

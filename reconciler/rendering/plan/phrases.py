@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from reconciler.model.access_change import Verdict
 from reconciler.model.change import Action, Cause, ChangedBy, Reason, Risk
 from reconciler.model.plan import Forecast
+from reconciler.rendering.plan.differences import Difference
 from reconciler.rendering.plan.outline import (
     SENSITIVE,
     SENSITIVE_CHANGED,
@@ -508,9 +509,14 @@ def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:
 
 
 def values(row: FieldRow, flavour: Flavour) -> str:
-    """`"1.2" → "1.3"`, on one line. The value alone where there is one: a sign or `explain` says which side has it."""
+    """`"1.2" → "1.3"`, on one line, and of lists what differs: `- "a", + "b" (3 unchanged)`.
+
+    The value alone where there is one: a sign or `explain` says which side has it.
+    """
     if row.old and row.new:
-        return SENSITIVE_CHANGED if is_sensitive(row) else _both_sides(row, flavour)
+        if is_sensitive(row):
+            return SENSITIVE_CHANGED
+        return _both_sides(row, flavour) if row.difference is None else _describe_difference(row.difference, flavour)
     value = row.old or row.new
     return value.line if value else ""
 
@@ -527,6 +533,18 @@ def explain(change: ChangeRow, row: FieldRow, flavour: Flavour) -> str:
 def _both_sides(row: FieldRow, flavour: Flavour) -> str:
     old, new = (value.line if value else UNSET for value in (row.old, row.new))
     return f"{old} on the platform, {new} in Git" if flavour is Flavour.DRIFT else f"{old} → {new}"
+
+
+def _describe_difference(difference: Difference, flavour: Flavour) -> str:
+    """`- "a", + "b" (3 unchanged)`; of drift `"a" only on the platform, "b" only in Git (3 in both)`."""
+    is_drift = flavour is Flavour.DRIFT
+    if is_drift:
+        sides = ((difference.removed, "only on the platform"), (difference.added, "only in Git"))
+        parts = [f"{', '.join(texts)} {where}" for texts, where in sides if texts]
+    else:
+        parts = [*(f"- {text}" for text in difference.removed), *(f"+ {text}" for text in difference.added)]
+    same = f" ({difference.same} {'in both' if is_drift else 'unchanged'})" if difference.same else ""
+    return ", ".join(parts) + same
 
 
 def diff(row: FieldRow, flavour: Flavour) -> tuple[DiffLine, ...]:
