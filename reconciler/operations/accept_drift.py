@@ -33,6 +33,7 @@ from reconciler.planning.drift_acceptance import Declined, Offer
 from reconciler.planning.planner import compare_manifests
 from reconciler.project import atomic_write, files
 from reconciler.project.documents import phrases
+from reconciler.project.manifests import children
 from reconciler.project.manifests.load import load_manifests_with
 from reconciler.project.yaml import patch
 from reconciler.project.yaml.patch import Unpatchable
@@ -164,12 +165,10 @@ def _patch_manifests(project: OpenProject, offers: list[Offer], found: Acceptanc
 
 def _patch_manifest(project: OpenProject, offer: Offer, file: str, text: str) -> str:
     declaration = project.manifest.declarations[offer.address]
-    document = next(
-        (document for document in yaml.read(text.encode(), file).documents if _is_of(document, offer.address)), None
-    )
-    if document is None:
+    place = children.find_in_file(yaml.read(text.encode(), file).documents, offer.address)
+    if place is None:
         raise Unpatchable("no document of the file declares the resource literally")
-    path = ("spec", *offer.path)
+    document, path = place.document, place.at(("spec", *offer.path))
     value_before = document.value
     for part in path:
         value_before = value_before.get(part, OMITTED) if isinstance(value_before, dict) else OMITTED
@@ -185,11 +184,6 @@ def _patch_manifest(project: OpenProject, offer: Offer, file: str, text: str) ->
     if offer.pairs is not None and isinstance(value_before, list):
         return patch.patch_unordered(text, line, path, value_before, value, offer.pairs, offer.key)
     return patch.patch_text(text, line, path, value)
-
-
-def _is_of(document: yaml.Document, address: Address) -> bool:
-    value = document.value  # with for_each, no instance has the name that is written
-    return isinstance(value, dict) and value.get("kind") == address.kind and value.get("name") == address.name
 
 
 def _find_expression(written: Json) -> str | None:

@@ -209,7 +209,7 @@ def _by_kind(what: str, why: str, decisions: Iterable[Decision], parts: Sequence
 
 def _check_additions(additions: Sequence[Addition]) -> Iterator[Approval]:
     why = "added on the platform; `unmanaged_children: delete` deletes it only with this approval"
-    wanted = (addition.decision for addition in additions if addition.is_to_be_deleted)
+    wanted = (addition.decision for addition in additions if addition.is_to_be_deleted and not addition.is_unlisted)
     for approval in _by_kind("delete", why, wanted):
         yield replace(approval, is_optional=True)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.project import Output, Shell
 
-UNKNOWN = "kind: EventSubscription\nname: s\nspec:\n  sources: [{type: no_such_thing.v0}]\n"
+UNKNOWN = "kind: EventSubscription\nname: s\nsources:\n  all: {type: no_such_thing.v0}\n"
 MISTAKE = """\
 kind: CloudEndpoint
 name: e
@@ -54,7 +54,7 @@ def test_a_long_list_of_problems_is_truncated_with_a_count(shell: Shell) -> None
 
 
 def test_a_long_list_of_warnings_does_not_hide_an_error(shell: Shell) -> None:
-    one = "---\nkind: EventSubscription\nname: s%d\nspec: {sources: [{type: no_such_thing.v0}]}\n"
+    one = "---\nkind: EventSubscription\nname: s%d\nsources: {all: {type: no_such_thing.v0}}\n"
     shell.write("manifests/one.yaml", "".join(one % number for number in range(150)))
     shell.write("manifests/two.yaml", "kind: TLSEdge\nname: a\nspec: {hostprots: []}\n")
     *lines, more, tally = shell("validate").err.splitlines()

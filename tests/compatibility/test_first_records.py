@@ -1,7 +1,7 @@
 """Owner records as the first version wrote them: read, and equal to what the same manifests mean now.
 
-`first_records` holds that version's manifests, the account after one apply, and the store, which is refused: owner
-records are read without it.
+`first_records` holds that version's manifests, with event sources as they are declared now, the account after one
+apply, and the store, which is refused: owner records are read without it.
 """
 
 from __future__ import annotations

@@ -306,18 +306,10 @@ LIVES = (
         "EventSubscription",
         {
             **_TEXTS,
-            "sources": [
-                {"type": "ip_policy_updated.v0"},
-                {"type": "http_request_complete.v0", "fields": ["conn.client_ip"], "filter": "true"},
-            ],
             "destination_ids": [_ref("EventDestination", "a")],
         },
         {
             **_OTHER_TEXTS,
-            "sources": [
-                {"type": "http_request_complete.v0", "fields": ["http.request.method"], "filter": "true"},
-                {"type": "ip_policy_deleted.v0"},
-            ],
             "destination_ids": [_ref("EventDestination", "b"), _ref("EventDestination", "a")],
         },
         beside=_two_of("EventDestination", target={"metrics": {"api_key": "vendor key"}}),

@@ -377,18 +377,11 @@ def test_events_are_written_as_json_only() -> None:
 
 def test_an_unknown_event_type_is_a_warning() -> None:
     (source,) = check_example("EventSource", type="ip_polcy_created.v0")
-    (inner,) = check_spec("EventSubscription", {"sources": [{"type": "ip_polcy_created.v0"}]})
     assert (source.path, source.remedy, source.severity) == (
         ("type",),
         "did you mean ip_policy_created.v0?",
         Severity.WARNING,
     )
-    assert inner.path == ("sources", 0, "type")
-
-
-def test_a_duplicate_event_type_of_a_subscription_is_an_error() -> None:
-    (only,) = check_spec("EventSubscription", {"sources": [{"type": "vault_created.v0"}, {"type": "vault_created.v0"}]})
-    assert only.path == ("sources", 1)
 
 
 # --- configuration files of agents ------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"target": {"logs": {"auth": _ROLE, "log_group_arn": _ARN}}},
         {"target": {"metrics": {"api_key": SECRET, "tags": "a:b", "service": "edge", "site": "eu"}}},
     ),
-    "EventSubscription": ({"sources": [{"type": "vault_created.v0"}, {"type": "ip_policy_deleted.v0"}]},),
+    "EventSubscription": ({"description": "a"},),
     "HTTPResponseBackend": (
         {"headers": {"Content-Type": "text/html", "x-no": "no", "x-hash": "# 1"}, "body": "<p>\n  later\n</p>\n"},
         {"status_code": 200, "body": "${{ not a reference }}"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,52 @@ async def test_a_value_is_written_into_the_document_of_its_own_resource(project:
     assert sorted(map(str, found.accepted)) == ["IPPolicy/home.description", "IPPolicy/office.description"]
     assert (messages_of(found), found.remaining.changes) == ([], ())
     assert project.file.read_text() == MANIFEST  # nothing is written yet
+
+
+async def test_the_value_of_an_inline_child_is_written_into_its_entry(project: Project, sandbox: Sandbox) -> None:
+    manifest = """\
+kind: IPPolicy
+name: office
+rules:
+  lan: {cidr: 203.0.113.0/24, action: allow, description: LAN}
+  vpn:
+    cidr: 198.51.100.0/24  # the exit
+    action: allow
+    description: VPN
+"""
+    await project.apply(manifest)
+    for rule in sandbox.get("/ip_policy_rules")["ip_policy_rules"]:
+        sandbox.patch(f"/ip_policy_rules/{rule['id']}", {"description": f"{rule['description']} by hand"})
+    found = await project.accept()
+    expected = manifest.replace("LAN}", "LAN by hand}").replace(": VPN", ": VPN by hand")
+    assert (found.texts, messages_of(found)) == ({"manifests/all.yaml": (manifest, expected)}, [])
+
+
+async def test_a_source_of_a_subscription_is_deleted_with_its_entry_without_a_store(
+    project: Project, sandbox: Sandbox
+) -> None:
+    """Event sources have no owner record: the map lists all of them, so that what is not in it is deleted."""
+    manifest = """\
+kind: EventSubscription
+name: audit
+sources:
+  made: {type: vault_created.v0}
+  gone: {type: vault_deleted.v0}
+"""
+    await project.apply(manifest)
+    shutil.rmtree(project.root / "state")
+    sandbox.forget_log()
+    await project.apply(manifest)
+    assert sandbox.calls() == []
+    shutil.rmtree(project.root / "state")
+    await project.apply(manifest.replace("  gone: {type: vault_deleted.v0}\n", ""))
+    (subscription,) = sandbox.get("/event_subscriptions")["event_subscriptions"]
+    assert [source["type"] for source in subscription["sources"]] == ["vault_created.v0"]
+    sandbox.post(f"/event_subscriptions/{subscription['id']}/sources", {"type": "vault_updated.v0"})
+    assert (await project.workspace().drift()).plan.has_drift
+    await project.apply(manifest.partition("  made")[0].replace("sources:", "sources: {}"))
+    (subscription,) = sandbox.get("/event_subscriptions")["event_subscriptions"]
+    assert subscription["sources"] == []
 
 
 async def test_without_drift_no_file_is_read(project: Project, sandbox: Sandbox) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -110,10 +112,41 @@ def test_a_child_without_metadata_is_managed_only_if_it_is_bound() -> None:
     assert list_additions(plan) == [("EventSource/audit-vault_created.v0", "EventSubscription/audit")]
 
 
-def test_a_child_in_a_list_of_its_parent_is_a_difference_of_the_parent() -> None:
-    whole = declare("EventSubscription/audit", {"sources": [{"type": "vault_deleted.v0"}]})
-    seen = snapshot(SUBSCRIPTION, live("EventSource", "vault_created.v0", parent="esb_1"))
-    assert make_plan(whole, seen=seen).additions == ()
+def list_sources(*types: str, **more: Any) -> list[Declaration]:
+    """A subscription whose manifest lists these sources inline."""
+    above = replace(declare("EventSubscription/audit", **more), listed=("EventSource",))
+    return [
+        above,
+        *(
+            declare(f"EventSource/audit-{type_}", {"subscription_id": ref("EventSubscription/audit"), "type": type_})
+            for type_ in types
+        ),
+    ]
+
+
+def test_a_source_that_its_subscription_does_not_list_is_deleted_without_the_store_and_without_approval() -> None:
+    sources = [live("EventSource", type_, parent="esb_1") for type_ in ("vault_created.v0", "vault_deleted.v0")]
+    plan = make_plan(*list_sources("vault_deleted.v0"), seen=snapshot(SUBSCRIPTION, *sources))
+    assert requests(plan) == ["DELETE /event_subscriptions/esb_1/sources/vault_created.v0"]
+    assert (plan.approvals, plan.additions) == ((), ())
+    assert plan.has_drift
+    empty = make_plan(*list_sources(), seen=snapshot(SUBSCRIPTION, *sources))
+    assert len(empty.calls) == 2
+    assert make_plan(declare("EventSubscription/audit"), seen=snapshot(SUBSCRIPTION, *sources)).calls == ()
+
+
+def test_unlisted_sources_of_another_stack_or_of_an_ignoring_parent_are_kept() -> None:
+    source = live("EventSource", "vault_created.v0", parent="esb_1")
+    elsewhere = replace(snapshot(SUBSCRIPTION, source), elsewhere={source.key: "other"})
+    assert make_plan(*list_sources(), seen=elsewhere).calls == ()
+    ignoring = list_sources(unmanaged_children="ignore")
+    assert make_plan(*ignoring, seen=snapshot(SUBSCRIPTION, source)).calls == ()
+
+
+def test_a_rule_that_its_policy_does_not_list_is_an_addition() -> None:
+    """Its owner record says who manages it, with and without the store."""
+    plan = make_plan(replace(office(), listed=("IPPolicyRule",)), seen=snapshot(POLICY, ADDED))
+    assert (plan.calls, list_additions(plan)) == ((), [("IPPolicyRule/ipr_9", "IPPolicy/office")])
 
 
 def test_an_addition_is_ignored_by_its_parent_or_by_a_selection() -> None:

@@ -80,7 +80,7 @@ def read(
         (
             "EventSubscription",
             {"destinations": [{"id": "ed_1"}], "sources": [{"type": "a.v0", "uri": "x"}]},
-            {"destination_ids": ["ed_1"], "sources": [{"type": "a.v0"}]},
+            {"destination_ids": ["ed_1"]},
         ),
         # The platform derives the certificate from the policy.
         (

@@ -163,10 +163,6 @@ SUBSCRIPTION = live("EventSubscription", "esb_1", {"sources": [{"type": "vault_c
 SOURCE = live("EventSource", "vault_created.v0", {}, parent="esb_1")
 
 
-def test_children_that_their_parent_declares_are_not_declared_again() -> None:
-    assert only(propose(SUBSCRIPTION, SOURCE)).spec == {"sources": [{"type": "vault_created.v0"}]}
-
-
 def test_children_of_a_declared_parent_without_them_are_declared_each() -> None:
     declared = declare("EventSubscription/audit", {}, id="esb_1")
     assert only(propose(SUBSCRIPTION, SOURCE, declared=(declared,))).spec == {
@@ -188,11 +184,6 @@ def test_an_assigned_address_becomes_a_reference_in_the_hostports_of_an_edge() -
     described = live("IPPolicy", "ipp_1", {"description": "1.tcp.example.com:20001"})
     policy = next(proposal for proposal in propose(address, described).imported if proposal.address.kind == "IPPolicy")
     assert policy.spec == {"description": "1.tcp.example.com:20001"}, "a text that mentions no host stays a text"
-
-
-def test_children_declared_by_their_parent_are_skipped() -> None:
-    declared = declare("EventSubscription/audit", {"sources": [{"type": "vault_created.v0"}]}, id="esb_1")
-    assert propose(SUBSCRIPTION, SOURCE, declared=(declared,)).imported == ()
 
 
 def test_an_objection_names_the_fields_that_a_plan_would_change() -> None:

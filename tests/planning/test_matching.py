@@ -1214,14 +1214,6 @@ def test_an_undeclared_source_without_a_binding_is_unchanged() -> None:
     assert plan.changes == ()
 
 
-def test_a_source_declared_by_its_subscription_is_no_addition() -> None:
-    bare = make_plan(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE))
-    assert [addition.id for addition in bare.additions] == [SOURCE.id]
-    whole = declare("EventSubscription/s", {"sources": [{"type": SOURCE.id}]})
-    plan = make_plan(whole, seen=snapshot(SUBSCRIPTION, SOURCE))
-    assert (plan.additions, plan.unmanaged) == ((), ())
-
-
 def test_a_bound_source_that_is_no_longer_declared_is_deleted_by_itself() -> None:
     bound = {"EventSource/x": Binding("esb_1/ip_policy_created.v0")}
     plan = make_plan(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bound))

@@ -297,9 +297,13 @@ def test_undeclared_sources_require_approval_to_be_deleted_with_their_subscripti
     ]
 
 
+# As the first version wrote it, in which the sources were a field of the subscription.
+RECORD_WITH_SOURCES = record("EventSubscription/s", {})._replace(applied={"sources": "x"})
+
+
 def test_sources_declared_by_their_subscription_are_deleted_without_a_warning() -> None:
     sources = {"sources": [{"type": "ip_policy_created.v0"}]}
-    subscription = live("EventSubscription", "esb_1", sources, owner=record("EventSubscription/s", sources))
+    subscription = live("EventSubscription", "esb_1", sources, owner=RECORD_WITH_SOURCES)
     source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
     plan = make_plan(seen=snapshot(subscription, source), options=replace(LENIENT, allow={}, destroy=True))
     assert (warnings(plan), plan.approvals) == ([], ())
@@ -307,7 +311,7 @@ def test_sources_declared_by_their_subscription_are_deleted_without_a_warning() 
 
 def test_a_bound_source_is_reported_even_if_the_subscription_declared_it() -> None:
     sources = {"sources": [{"type": "ip_policy_created.v0"}]}
-    subscription = live("EventSubscription", "esb_1", sources, owner=record("EventSubscription/s", sources))
+    subscription = live("EventSubscription", "esb_1", sources, owner=RECORD_WITH_SOURCES)
     source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
     seen = snapshot(subscription, source, bindings={"EventSource/x": Binding("esb_1/ip_policy_created.v0")})
     plan = make_plan(seen=seen, options=replace(LENIENT, targets=("EventSubscription/s",)))
@@ -316,7 +320,7 @@ def test_a_bound_source_is_reported_even_if_the_subscription_declared_it() -> No
 
 def test_a_source_bound_by_another_stack_is_reported_even_if_it_is_declared() -> None:
     sources = {"sources": [{"type": "ip_policy_created.v0"}]}
-    subscription = live("EventSubscription", "esb_1", sources, owner=record("EventSubscription/s", sources))
+    subscription = live("EventSubscription", "esb_1", sources, owner=RECORD_WITH_SOURCES)
     source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
     seen = replace(snapshot(subscription, source), elsewhere={source.key: "other"})
     plan = make_plan(seen=seen, options=replace(LENIENT, allow={}, destroy=True))

@@ -60,11 +60,7 @@ def list_set_fields(live_object: Live) -> dict[str, Any]:
         ("HTTPSEdge", {"routes": [{"oidc": {"client_secret": TEXT}}], "hostports": ["a:1"]}, {"hostports": ["a:1"]}),
         ("TLSCertificate", {"subject_alternative_names": {"dns": [TEXT]}}, {}),
         # The write shape, of values that responses show in another one.
-        (
-            "EventSubscription",
-            {"sources": [{"type": "a", "filter": "true", "uri": TEXT}]},
-            {"sources": [{"type": "a", "fields": None, "filter": "true"}]},
-        ),
+        ("EventSubscription", {"destinations": [{"id": "ed_1", "uri": TEXT}]}, {"destination_ids": ["ed_1"]}),
         (
             "ReservedAddress",
             {"endpoint_configuration": {"id": "ec_1", "uri": TEXT}},

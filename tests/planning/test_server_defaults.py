@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from reconciler import kinds
 from reconciler.model.change import ChangedBy
@@ -16,7 +14,6 @@ from reconciler.model.value import Value
 from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.server_defaults import find_reverted_defaults, keep_live_defaults, server_defaults
 from tests.harness.builders import LENIENT, declare, fields, live, make_plan, record, requests, snapshot
-from tests.harness.tiers import examples
 
 SERVER_DEFAULTS = {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}
 
@@ -192,72 +189,6 @@ def test_a_live_default_is_sent_with_a_declared_value_unless_it_is_reverted() ->
 # --- parts of the items of a list -------------------------------------------------------------------------------------
 
 TYPES = ("http_request_complete.v0", "tcp_connection_closed.v0", "ip_policy_created.v0")
-PARTS = st.fixed_dictionaries(
-    {},
-    optional={
-        "fields": st.lists(st.sampled_from(["conn.client_ip", "http.request.method"]), unique=True),
-        "filter": st.sampled_from(["", "true", "false"]),
-    },
-)
-SOURCES = st.dictionaries(st.sampled_from(TYPES), PARTS, min_size=1)
-
-
-def list_sources(sources: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"type": type_, **parts} for type_, parts in sources.items()]
-
-
-def show_sources(sources: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The sources as a response has them: without empty parts."""
-    return [{**{key: value for key, value in source.items() if value}, "uri": "x"} for source in sources]
-
-
-@settings(max_examples=examples(200))
-@given(was=SOURCES, now=SOURCES, declared=SOURCES)
-def test_undeclared_parts_of_a_source_are_never_drift_and_survive_an_update(was: Any, now: Any, declared: Any) -> None:
-    declaration = declare("EventSubscription/a", {"sources": list_sources(declared)})
-    owner = record("EventSubscription/a", {"sources": list_sources(was)})
-    before = live("EventSubscription", "esb_1", {"sources": show_sources(list_sources(now))}, owner=owner)
-    plan = make_plan(declaration, seen=snapshot(before))
-    is_same = declared.keys() == now.keys() and all(
-        (now[type_].get(name) or None) == (value or None)
-        for type_, parts in declared.items()
-        for name, value in parts.items()
-    )
-    if is_same:
-        assert plan.changes == ()
-        return
-    (call,) = plan.calls
-    sent: Any = (call.body or {})["sources"]
-    assert {source["type"] for source in sent} == declared.keys()
-    for source in sent:
-        whole = {**now.get(source["type"], {}), **declared[source["type"]]}
-        assert {name: value for name, value in source.items() if name != "type" and value} == {
-            name: value for name, value in whole.items() if value
-        }
-    applied = record("EventSubscription/a", {"sources": list_sources(declared)})
-    after = live("EventSubscription", "esb_1", {"sources": show_sources(sent)}, owner=applied)
-    assert make_plan(declaration, seen=snapshot(after)).changes == ()
-
-
-def test_a_part_of_a_source_that_changed_on_the_platform_is_drift_only_where_it_is_declared() -> None:
-    was = {"sources": [{"type": TYPES[0], "filter": "true"}, {"type": TYPES[1]}]}
-    by_hand = [{"type": type_, "filter": "false"} for type_ in TYPES[:2]]
-    subscription = live("EventSubscription", "esb_1", {"sources": by_hand}, owner=record("EventSubscription/a", was))
-    plan = make_plan(declare("EventSubscription/a", was), seen=snapshot(subscription))
-    assert fields(plan)["sources"].changed_by is ChangedBy.PLATFORM
-    assert plan.calls[0].body == {"sources": [*was["sources"][:1], {"type": TYPES[1], "filter": "false"}]}
-
-
-def test_a_source_added_in_git_is_a_change_of_git_although_another_has_a_filter() -> None:
-    was = {"sources": [{"type": TYPES[0]}]}
-    response = {"sources": [{"type": TYPES[0], "filter": "true", "fields": ["conn.client_ip"], "uri": "x"}]}
-    subscription = live("EventSubscription", "esb_1", response, owner=record("EventSubscription/a", was))
-    declared = declare("EventSubscription/a", {"sources": [{"type": TYPES[0]}, {"type": TYPES[1]}]})
-    plan = make_plan(declared, seen=snapshot(subscription))
-    assert fields(plan)["sources"].changed_by is ChangedBy.GIT
-    assert plan.calls[0].body == {
-        "sources": [{"type": TYPES[0], "filter": "true", "fields": ["conn.client_ip"]}, {"type": TYPES[1]}]
-    }
 
 
 def test_parts_of_a_list_that_this_version_does_not_know_survive_an_update() -> None:

@@ -268,15 +268,6 @@ def test_endpoints_share_a_url_only_if_both_pool() -> None:
     assert len(load(documents(endpoint % ("a", pool), endpoint % ("b", pool))).manifest.declarations) == 2
 
 
-def test_children_are_declared_in_their_parent_or_on_their_own() -> None:
-    source = "{kind: EventSource, name: e, spec: {subscription_id: %s, type: ip_policy_updated.v0}}"
-    parent = "{kind: EventSubscription, name: s, spec: {%s}}"
-    within = "sources: [{type: ip_policy_created.v0}]"
-    load(documents(parent % "", source % "{ref: EventSubscription/s}"))
-    load(documents(parent % within, source % "esb_1"))
-    load(documents(parent % within, (parent % "").replace("name: s", "name: t"), source % "{ref: EventSubscription/t}"))
-
-
 NAMES = "abcd"
 
 

@@ -13,6 +13,7 @@ from reconciler.languages.yaml import reader as yaml
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Rejected
+from reconciler.project.documents.layout_changes import list_changes
 from reconciler.project.manifests import children
 from reconciler.project.yaml import emit
 from tests.harness.steps import count_steps
@@ -134,6 +135,28 @@ def test_the_former_names_of_a_parent_are_those_of_its_inline_children() -> None
         "IPPolicyRule/old-lan",
     ]
     assert [*map(str, found["IPPolicyRule/hq-vpn"].moved)] == ["IPPolicyRule/office-vpn", "IPPolicyRule/old-vpn"]
+
+
+def test_secret_and_text_fields_of_an_inline_child_are_known_in_an_instance() -> None:
+    text = """\
+        kind: Vault
+        name: v-${{ each.key }}
+        for_each: {a: {number: 7}}
+        spec: {name: "${{ each.key }}"}
+        secrets: {x: {name: "${{ each.value.number }}", value: %s}}
+        """
+    assert declarations_of(text % "{from_env: KEY}", environ={"KEY": "k"})["Secret/v-a-x"].spec["name"] == "7"
+    (line,) = problem_lines(text % "'${{ lower(each.key) }}'")
+    assert line.startswith(
+        "a.yaml:5:56: Vault/v-${{ each.key }}.secrets.x.value: functions are not available in secret"
+    )
+
+
+def test_a_diff_of_the_layout_hides_the_secret_of_an_inline_child() -> None:
+    text = "kind: Vault\nname: v\nspec: {name: v}\nsecrets:\n    x: {name: x, value: hunter22}\n"
+    lines = "\n".join(list_changes("a.yaml", text, text.replace("    x", "  x")))
+    assert "name: x" in lines
+    assert "hunter22" not in lines
 
 
 def test_a_reference_names_an_inline_child_like_any_resource() -> None:

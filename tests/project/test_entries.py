@@ -14,7 +14,7 @@ CHILDREN = [child for parent in kinds.with_children() for child in kinds.inline_
 
 
 def test_children_of_these_kinds_can_be_declared_inline() -> None:
-    assert sorted(child.name for child in CHILDREN) == ["HTTPSEdgeRoute", "IPPolicyRule", "Secret"]
+    assert sorted(child.name for child in CHILDREN) == ["EventSource", "HTTPSEdgeRoute", "IPPolicyRule", "Secret"]
 
 
 @pytest.mark.parametrize("child", CHILDREN, ids=lambda child: child.name)

@@ -14,7 +14,7 @@ from reconciler.model.problem import Finding
 
 
 class EventSource(Spec):
-    """One event type of an event subscription, declared separately from the subscription."""
+    """One event type of an event subscription."""
 
     subscription_id: Annotated[
         Id, PathOnly, Immutable, RefTo("EventSubscription"), Doc("The event subscription that the source belongs to.")
@@ -34,7 +34,7 @@ KIND = Kind(
     key="type",
     identity=("subscription_id", "type"),
     unique=True,
-    part_of=Parent("EventSubscription", field="subscription_id", embedded="sources"),
+    part_of=Parent("EventSubscription", field="subscription_id", embedded="sources", inline="sources"),
     wire=Wire(untimed=True),
     example="""
         subscription_id: {ref: EventSubscription/audit}

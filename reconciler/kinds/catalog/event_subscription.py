@@ -6,14 +6,15 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import health
-from reconciler.kinds.types.fields import Description, EventType, Id, Metadata, NonEmpty, find_repeated
+from reconciler.kinds.types.fields import Description, Id, Metadata, NonEmpty
 from reconciler.model.access import read_list
-from reconciler.model.fields.annotations import ReadAs, RefTo, ServerDefault, Unordered
-from reconciler.model.fields.spec import Part, Spec
+from reconciler.model.fields.annotations import ReadAs, RefTo, Unordered
+from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.health import AccountFacts, Actor, Body, Health, State
 from reconciler.model.kind import Kind
 from reconciler.model.problem import Finding, Severity
 from reconciler.model.suggestions import did_you_mean
+from reconciler.model.value import Json
 
 _SUBJECTS = """
     api_key certificate_authority domain event_destination event_subscription ip_policy ip_policy_rule ip_restriction
@@ -38,26 +39,9 @@ EventFields = Annotated[list[NonEmpty], Doc("The fields that each event contains
 EventFilter = Annotated[str, Doc("An expression that selects the events to send.")]
 
 
-class Source(Part):
-    """One event type."""
-
-    type: Annotated[EventType, Doc("The event type with its version, such as `ip_policy_created.v0`.")]
-    fields: Annotated[EventFields, ServerDefault] = []
-    filter: Annotated[EventFilter, ServerDefault] = ""
-
-    def findings(self) -> Iterator[Finding]:
-        yield from unknown_type(self.type)
-
-
 class EventSubscription(Spec):
-    """Sends the events of some types to event destinations."""
+    """Sends the events of its sources (`EventSource`) to event destinations."""
 
-    sources: Annotated[
-        list[Source],
-        Unordered,
-        ServerDefault,  # if not set, each source may be a resource of its own
-        Doc("All event types of the subscription. Leave it unset to declare each event type as an EventSource."),
-    ] = []
     destination_ids: Annotated[
         list[Annotated[Id, RefTo("EventDestination")]],
         ReadAs("destinations[].id"),
@@ -67,8 +51,9 @@ class EventSubscription(Spec):
     description: Description = ""
     metadata: Metadata = ""
 
-    def findings(self) -> Iterator[Finding]:
-        yield from find_repeated([source.type for source in self.sources], "sources")
+
+class EventSubscriptionRead(Read):
+    sources: Annotated[list[Json], Doc("The event sources of the subscription, as complete objects.")] = []
 
 
 def _check_subscription(body: Body, facts: AccountFacts) -> Health:
@@ -79,7 +64,7 @@ def _check_subscription(body: Body, facts: AccountFacts) -> Health:
     if not sources and not facts.is_complete("EventSource"):
         return Health(State.UNKNOWN, "its event types could not be read")
     if not sources:
-        return Health(State.DEGRADED, "it has no event types", "set sources, or declare an EventSource", Actor.YOU)
+        return Health(State.DEGRADED, "it has no event types", "declare one under sources", Actor.YOU)
     destinations = [health.text_at(item, "id") for item in read_list(body.get("destinations"))]
     if not any(destinations):
         return Health(State.DEGRADED, "it has no destination", "set destination_ids", Actor.YOU)
@@ -92,12 +77,12 @@ def _check_subscription(body: Body, facts: AccountFacts) -> Health:
 
 KIND = Kind(
     spec=EventSubscription,
+    read=EventSubscriptionRead,
     path="/event_subscriptions",
     list_key="event_subscriptions",
     id_prefix="esb_",
     health=_check_subscription,
     example="""
-        sources: [{type: ip_policy_created.v0}, {type: ip_policy_updated.v0}]
         destination_ids: [{ref: EventDestination/audit}]
     """,
 )

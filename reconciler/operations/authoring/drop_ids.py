@@ -13,6 +13,7 @@ from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.address import Address
 from reconciler.model.value import OMITTED
 from reconciler.project import atomic_write, files
+from reconciler.project.manifests import children
 from reconciler.project.yaml import patch
 from reconciler.project.yaml.patch import Unpatchable
 
@@ -52,18 +53,10 @@ def drop_ids(project: OpenProject, addresses: Iterable[Address]) -> DroppedIds:
 def _drop(project: OpenProject, address: Address, file: str) -> None:
     root = project.config.root
     text = files.read(root, file, MAX_BYTES).decode()
-    document = next(
-        (document for document in yaml.read(text.encode(), file).documents if _is_of(document, address)), None
-    )
-    if document is None:
+    place = children.find_in_file(yaml.read(text.encode(), file).documents, address)
+    if place is None:
         raise Unpatchable("no document of the file declares the resource literally")
-    after = patch.patch_text(text, document.places[()].line, ("id",), OMITTED)
+    after = patch.patch_text(text, place.document.places[()].line, place.at(("id",)), OMITTED)
     files.refuse_symlink(root, file)
     path = root / file
     atomic_write.write(path, after, path.stat().st_mode & 0o7777)
-
-
-def _is_of(document: yaml.Document, address: Address) -> bool:
-    value = document.value
-    is_named = isinstance(value, dict) and value.get("kind") == address.kind and value.get("name") == address.name
-    return is_named and isinstance(value.get("id"), str)

@@ -40,10 +40,19 @@ class Addition(NamedTuple):
 
     @property
     def is_to_be_deleted(self) -> bool:
-        """Whether `unmanaged_children: delete` requests its deletion, which still needs approval."""
+        """Whether it will be deleted: at once if it is unlisted, with an approval for `unmanaged_children: delete`."""
         declaration = self.parent.declaration
         is_requested = declaration is not None and declaration.lifecycle.unmanaged_children == "delete"
-        return is_requested and self.parent.is_kept
+        return (is_requested or self.is_unlisted) and self.parent.is_kept
+
+    @property
+    def is_unlisted(self) -> bool:
+        """Whether it is of a kind without owner records, and the manifest of its parent lists all children of the kind.
+
+        A child that is removed from the list is then deleted without the store, which may have lost its binding.
+        """
+        declaration, kind = self.parent.declaration, self.decision.kind
+        return declaration is not None and kind.name in declaration.listed and not kind.keeps_owner
 
     def change(self) -> Change:
         """The change that the plan shows, with every field that differs from its default."""
@@ -65,8 +74,7 @@ class Addition(NamedTuple):
 def find_additions(assignments: Assignments, decided: Iterable[Decision], options: PlanOptions) -> list[Addition]:
     """The additions below each declared and selected object of this stack, sorted by kind and locator.
 
-    `decided` are the decisions about declared resources. Children that the parent's own declaration lists in a field
-    are differences of the parent instead.
+    `decided` are the decisions about declared resources.
     """
     index = assignments.index
     if index.manifest.unread is not None:
@@ -83,7 +91,7 @@ def find_additions(assignments: Assignments, decided: Iterable[Decision], option
             if parent is None or not _is_unclaimed(assignments, live):
                 continue
             address = choose_address(kind, live, parent.address, names)
-            if _is_selected(options, address, parent.address) and not _declares_all(kind, parent):
+            if _is_selected(options, address, parent.address):
                 names.add(address)
                 additions.append(Addition(_build_deletion(index, kind, address, live), parent))
     return additions
@@ -108,12 +116,13 @@ def report_unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> I
 
 
 def select_approved(additions: Sequence[Addition], options: PlanOptions) -> list[Addition]:
-    """The additions that will be deleted: those of a kind whose approved count covers all of them."""
+    """The additions that will be deleted: unlisted ones, and those of a kind whose approved count covers them all."""
     wanted: dict[str, list[Addition]] = {}
+    unlisted = [addition for addition in additions if addition.is_to_be_deleted and addition.is_unlisted]
     for addition in additions:
-        if addition.is_to_be_deleted:
+        if addition.is_to_be_deleted and not addition.is_unlisted:
             wanted.setdefault(addition.decision.kind.name, []).append(addition)
-    return [
+    return unlisted + [
         addition
         for kind, requested in wanted.items()
         if options.allow.get(("delete", kind), 0) >= len(requested)
@@ -148,12 +157,6 @@ def _is_unclaimed(assignments: Assignments, live: Live) -> bool:
     if assignments.is_assigned(live) or index.find_bound_addresses(live):
         return False
     return live.key not in index.reserved_addresses and live.key not in index.snapshot.elsewhere
-
-
-def _declares_all(kind: Kind, parent: Decision) -> bool:
-    """Whether the parent's declaration lists its children in a field, so that another child is a difference of it."""
-    embedded = kind.parent.embedded if kind.parent is not None else ""
-    return parent.declaration is not None and embedded in parent.declaration.spec
 
 
 def _is_selected(options: PlanOptions, address: Address, parent: Address) -> bool:

@@ -228,11 +228,7 @@ class _Surveyor(Struct, dict=True):
         taken = {_key(live) for _, live in chosen}
         self.names = {key: name for key, name in self.names.items() if key in taken} | dict(self.declared_addresses)
         services = {key: self.names[head] for key, head in find_services(self.index).items() if head in taken}
-        imported = [
-            replace(self._build_import(kind, live), service=services.get(_key(live)))
-            for kind, live in chosen
-            if not self._is_part_of_its_parent(kind, live, taken)
-        ]
+        imported = [replace(self._build_import(kind, live), service=services.get(_key(live))) for kind, live in chosen]
         return Survey(
             tuple(sorted(imported, key=lambda proposal: proposal.address)),
             tuple(sorted(self.left_out, key=lambda omission: (omission.kind, omission.id))),
@@ -268,8 +264,6 @@ class _Surveyor(Struct, dict=True):
         key = _key(live)
         if key in self.declared_addresses:
             return False
-        if kind.parent is not None and self._is_within(kind, (kind.parent.kind, str(live.parent_id))):
-            return False
         why = self._find_objection(kind, live)
         if why and self._may_be_meant(kind, live):
             self.left_out.append(LeftOut(kind.name, live.locator, why))
@@ -280,15 +274,6 @@ class _Surveyor(Struct, dict=True):
         owner = live.owner.address if live.owner is not None else self._find_own_address(live)
         known = [*self._find_other_addresses(kind, live), *([owner] if owner is not None else ())]
         return self.selects(*known)
-
-    def _is_within(self, kind: Kind, parent: Key) -> bool:
-        """Whether the declaration of its parent lists its children of this kind in a field."""
-        above = (
-            self.manifest.declarations.get(self.declared_addresses[parent])
-            if parent in self.declared_addresses
-            else None
-        )
-        return above is not None and kind.parent is not None and kind.parent.embedded in above.spec
 
     def _find_objection(self, kind: Kind, live: Live) -> str:
         owner = live.owner
@@ -310,30 +295,6 @@ class _Surveyor(Struct, dict=True):
         if why is not None:
             self.left_out.append(LeftOut(live.kind, live.locator, why, wrong=True))
         return why is not None
-
-    def _is_part_of_its_parent(self, kind: Kind, live: Live, taken: Collection[Key]) -> bool:
-        """Whether the proposal of the parent contains the object in a field."""
-        if kind.parent is None or not self._can_embed(kind):
-            return False
-        parent = (kind.parent.kind, str(live.parent_id))
-        return parent in taken and parent not in self._parents_of_declared
-
-    def _can_embed(self, child: Kind) -> bool:
-        return any(
-            kind.name == child.parent.kind and child.parent.embedded in kind.by_name
-            for kind in self.kinds
-            if child.parent is not None
-        )
-
-    @cached_property
-    def _parents_of_declared(self) -> set[Key]:
-        """Parents with a child that is declared by itself, so that their proposals contain no children."""
-        parents = set()
-        for kind in self.kinds:
-            for live in self.snapshot.of(kind.name).objects if kind.parent is not None else ():
-                if _key(live) in self.declared_addresses and kind.parent is not None:
-                    parents.add((kind.parent.kind, str(live.parent_id)))
-        return parents
 
     # --- names --------------------------------------------------------------------------------------------------------
 
@@ -381,10 +342,6 @@ class _Surveyor(Struct, dict=True):
     def _build_import(self, kind: Kind, live: Live) -> Imported:
         own = self._find_own_address(live)
         spec, ignored = describe(kind, live, self._find_owner, live.owner.applied if own and live.owner else ())
-        if _key(live) in self._parents_of_declared:
-            for child in self.kinds:
-                if child.parent is not None and child.parent.kind == kind.name:
-                    spec.pop(child.parent.embedded, None)
         replaced = replace_secrets(self.names[_key(live)], kind.fields, spec)
         return Imported(
             self.names[_key(live)],

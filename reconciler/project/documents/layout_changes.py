@@ -79,15 +79,15 @@ def _list_texts(value: Json, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _is_secret(document: Json, path: Path, value: str) -> bool:
-    if path[:1] != ("spec",):
+    name = document.get("kind") if isinstance(document, dict) else None
+    kind = kinds.find(name) if isinstance(name, str) and name.isidentifier() else None
+    if path[:1] != ("spec",) and (kind is None or path[0] not in kinds.inline_children(kind.name)):
         return False
-    if any(isinstance(key, str) and SECRET_NAME.search(key) for key in path) or (
+    if any(isinstance(key, str) and SECRET_NAME.search(key) for key in path[1:]) or (
         "\n" in value and SECRET_NAME.search(value)
     ):
         return True
-    name = document.get("kind") if isinstance(document, dict) else None
-    kind = kinds.find(name) if isinstance(name, str) else None
-    return kind is not None and validation.field_at(kind.fields, path[1:])[1]
+    return kind is not None and validation.field_in_manifest(kind, path)[1]
 
 
 def _hide(lines: list[str], row: int, column: int) -> None:

@@ -14,11 +14,13 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from reconciler import kinds
 from reconciler.languages.yaml import scalars
 from reconciler.languages.yaml.positions import Places
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape, fields_of
 from reconciler.model.fields.spec import Part, Spec
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding, Problem
 from reconciler.model.suggestions import did_you_mean, with_suggestion
@@ -147,6 +149,14 @@ def field_at(fields: Sequence[Field], path: Path) -> tuple[Field | None, bool]:
             return None, sensitive
         sensitive = sensitive or Behavior.SENSITIVE in here.behaviors
     return here, sensitive
+
+
+def field_in_manifest(kind: Kind, path: Path) -> tuple[Field | None, bool]:
+    """As `field_at`, for a path in a manifest of the kind: below its spec, or in an inline child."""
+    if path[:1] == ("spec",):
+        return field_at(kind.fields, path[1:])
+    child = kinds.inline_children(kind.name).get(str(path[0])) if len(path) > 2 else None
+    return (None, False) if child is None else field_at(child.fields, path[2:])
 
 
 def _path(detail: ErrorDetails, value: Value) -> Path:

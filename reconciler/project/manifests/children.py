@@ -6,7 +6,7 @@ any other: its name is that of the parent, a dash and the key, and its reference
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -65,6 +65,25 @@ def list_addresses(value: Mapping[str, Json]) -> Iterator[Address]:
         written, name = value[key], value.get("name")
         if isinstance(written, dict) and isinstance(name, str):
             yield from (entries.address_of(child, name, entry) for entry in written)
+
+
+class Place(Struct, frozen=True):
+    """Where a file declares a resource: a document, and the path of the entry in it, or `()` for the whole document."""
+
+    document: Document
+    entry: Path
+
+    def at(self, path: Path) -> Path:
+        """The path in the document of a path in the manifest of the resource."""
+        return (*self.entry, *entries.to_entry(path)) if self.entry else path
+
+
+def find_in_file(documents: Iterable[Document], address: Address) -> Place | None:
+    """The first place in a file that declares a resource literally."""
+    for document in documents:
+        if (entry := find_place(document.value, address)) is not None:
+            return Place(document, entry)
+    return None
 
 
 def find_place(value: Json, address: Address) -> Path | None:

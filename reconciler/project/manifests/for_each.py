@@ -7,7 +7,7 @@ part of an instance's name, which references and environments use. The budget of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from reconciler import kinds
 from reconciler.languages.yaml.reader import Document
 from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding
 from reconciler.model.suggestions import did_you_mean
@@ -70,9 +71,9 @@ def expand(
     documents: list[Document] = []
     findings: dict[tuple[Path, str], Finding] = {}
     named: dict[str, Item] = {}
-    fields = _fields(document)
+    kind = _find_kind(document)
     for item in items:
-        filling = _Filling(item, budget, fields)
+        filling = _Filling(item, budget, kind)
         try:
             budget.charge_instance()
             value = filling.fill(template, ())
@@ -91,10 +92,9 @@ def expand(
     return ([] if findings else documents), list(findings.values())
 
 
-def _fields(document: Document) -> tuple[Field, ...]:
+def _find_kind(document: Document) -> Kind | None:
     name = document.value.get("kind")
-    kind = kinds.find(name) if isinstance(name, str) and name.isidentifier() else None
-    return kind.fields if kind is not None else ()
+    return kinds.find(name) if isinstance(name, str) and name.isidentifier() else None
 
 
 def _check_name(document: Document) -> None:
@@ -166,10 +166,10 @@ class _Filling:
     fed       sources of the texts that were inserted into a value, by path
     """
 
-    def __init__(self, item: Item, budget: Budget, fields: Sequence[Field]) -> None:
+    def __init__(self, item: Item, budget: Budget, kind: Kind | None) -> None:
         self._item = item
         self._budget = budget
-        self._fields = fields
+        self._kind = kind
         self.grafts: dict[Path, SourceLocation] = {}
         self.fed: dict[Path, list[SourceLocation]] = {}
         self.findings: list[Finding] = []
@@ -256,12 +256,15 @@ class _Filling:
 
     def _is_secret(self, path: Path) -> bool:
         """Whether the field at the path, or one around it, is secret."""
-        return path[0] == "spec" and validation.field_at(self._fields, path[1:])[1]
+        return self._field_at(path)[1]
 
     def _takes_text(self, path: Path) -> bool:
         """Whether the field at the path takes text, so that a number is converted."""
-        field, _ = validation.field_at(self._fields, path[1:]) if path[0] == "spec" else (None, False)
+        field, _ = self._field_at(path)
         return field is not None and field.shape is Shape.TEXT
+
+    def _field_at(self, path: Path) -> tuple[Field | None, bool]:
+        return validation.field_in_manifest(self._kind, path) if self._kind is not None else (None, False)
 
     def _substitute(self, match: re.Match[str], path: Path) -> str:
         if match[1]:

@@ -37,7 +37,6 @@ from reconciler.project.manifests.checks.by_kind import group_by_kind
 from reconciler.project.manifests.checks.circular_references import Links, find_circular_references
 from reconciler.project.manifests.checks.deliveries import find_conflicting_deliveries, find_undelivered_secrets
 from reconciler.project.manifests.checks.duplicates import (
-    find_children_declared_in_parent,
     find_conflicting_moves,
     find_duplicate_objects,
     report_duplicate_address,
@@ -323,7 +322,6 @@ def _check_together(
     by_kind = group_by_kind(declarations.values())
     yield from find_circular_references(declarations, links)
     yield from find_duplicate_objects(by_kind)
-    yield from find_children_declared_in_parent(by_kind, declarations)
     yield from find_undelivered_secrets(by_kind, with_sinks)
     yield from find_conflicting_deliveries(by_kind, config.place, own)
     yield from find_conflicting_moves(declarations)

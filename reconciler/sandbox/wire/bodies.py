@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from reconciler import kinds
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
@@ -26,6 +27,9 @@ _ASIDE: dict[str, tuple[Field, ...]] = {
         Field("verify_with_test_event", Shape.FLAG, "Whether to send a test event to the new destination."),
     ),
 }
+
+# Fields of an object that manifests declare as children of it.
+_CHILDREN = {"EventSubscription": ("sources", "EventSource")}
 
 # The platform's defaults of omitted fields. Fields not listed: "" for text, [] for lists, false, 0, null.
 _DEFAULTS: dict[str, Json] = {
@@ -106,7 +110,12 @@ _JSON = json.JSONDecoder(parse_constant=_no_constant)
 @cache
 def fields(kind: Kind) -> tuple[Field, ...]:
     """The stored fields of a kind: all except those in the path."""
-    return tuple(_apply_map_shape(field) for field in kind.fields if Behavior.PATH_ONLY not in field)
+    own = tuple(_apply_map_shape(field) for field in kind.fields if Behavior.PATH_ONLY not in field)
+    if kind.name not in _CHILDREN:
+        return own
+    name, child = _CHILDREN[kind.name]
+    within = tuple(replace(field, behaviors=frozenset()) for field in fields(kinds.get(child)))
+    return (*own, Field(name, Shape.LIST, default=[], item=Field(name, Shape.OBJECT, fields=within)))
 
 
 @cache

@@ -1,12 +1,11 @@
-"""Finds objects that are declared twice: by id, by unique key, or both in the parent and in a manifest of its own."""
+"""Finds objects that are declared twice: by id or by unique key."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 
-from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.kind import Kind, Parent
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Ref, Template, canonical, has_secret
@@ -76,33 +75,6 @@ def _identity_key(declaration: Declaration, kind: Kind) -> Hashable | None:
             own = field.canonical(value) if field.canonical else value
             parts.append(own if own.__class__ is str else canonical(own))
     return tuple(parts)
-
-
-def find_children_declared_in_parent(by_kind: ByKind, declarations: Mapping[Address, Declaration]) -> Iterator[Problem]:
-    """Reports children that are declared both in their parent's spec and in a manifest of their own."""
-    for kind, parent in ((kind, kind.parent) for kind in by_kind):
-        # Not every kind of parent declares its children in its own spec.
-        if parent is not None and parent.embedded in kinds.get(parent.kind).by_name:
-            yield from _find_in_parent(by_kind[kind], parent, declarations)
-
-
-def _find_in_parent(
-    children: Iterable[Declaration], parent: Parent, declarations: Mapping[Address, Declaration]
-) -> Iterator[Problem]:
-    for child in children:
-        link = child.spec.get(parent.field)
-        above = declarations.get(link.target) if isinstance(link, Ref) else None
-        if above is not None and parent.embedded in above.spec:
-            where = above.at(parent.embedded)
-            text = f"also declared under {parent.embedded} of {above.address} ({where})"
-            yield Problem(
-                text,
-                f"keep one of the two: remove this manifest, or {parent.embedded} there",
-                str(child.address),
-                child.at(parent.field),
-                code="duplicate-object",
-                values={"first": str(above.address)},
-            )
 
 
 def report_duplicate_address(second: Draft, first: Declaration) -> Problem:
