@@ -265,7 +265,9 @@ def test_json_fits_its_schema(name: str) -> None:
         ("edge edghts_2ABCDEFGHIJKLMNOPQRSTUVWXYZ is gone", "edge … is gone"),
         ("at 2026-11-23T12:00:01, 17 of 80", "at …, … of …"),
         ("commit 0123456789abcdef is unknown, id 8c7e0f2e-1b2a-4c3d-9e8f-0a1b2c3d4e5f", "commit … is unknown, id …"),
-        ("TLSEdge/payments: v2 is not supported", "TLSEdge/payments: v2 is not supported"),
+        ("TLSEdge/payments: v2 is not supported", "TLSEdge/…: v2 is not supported"),
+        ("TLSEdge/e10 and TLSEdge/shop-1.", "TLSEdge/… and TLSEdge/…."),
+        ("HTTP/1.1 of e10 failed", "HTTP/… of e10 failed"),
         ("cut …", "cut …"),
         ("", ""),
     ],
@@ -281,6 +283,18 @@ def test_differences_between_members_are_abstracted(reason: str, expected: str) 
 def test_the_same_error_of_many_members_is_one_reason() -> None:
     (row,) = roll_up([task(place, TaskState.FAILED) for place in range(1, 801)]).reasons
     assert (row.members, row.tasks, row.first) == (800, 800, ("shop-1", "shop-2", "shop-3"))
+
+
+def test_a_reason_keeps_whole_names_of_resources_and_says_what_is_common_once() -> None:
+    def fail(*names: str) -> list[str]:
+        reasons = [f"TLSEdge/{name}: refers to IPPolicy/office, edge edgtls_2ABCDEFGHIJK" for name in names]
+        failed = (replace(task(place, BAD), reason=reason) for place, reason in enumerate(reasons, 1))
+        return [row.text for row in roll_up(list(failed), ENDED).reasons]
+
+    common = "refers to IPPolicy/office, edge …"
+    assert fail("e10", "e12") == [f"TLSEdge/e10, e12: {common}"]
+    assert fail("e10", "e10") == [f"TLSEdge/e10: {common}"]
+    assert fail(*(f"e{place}" for place in range(10, 20))) == [f"TLSEdge/e10, e11, e12 and 7 more: {common}"]
 
 
 def test_errors_with_different_codes_are_different_reasons() -> None:

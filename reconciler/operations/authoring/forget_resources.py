@@ -67,11 +67,11 @@ async def forget_resources(
     notes = [f"{address} is part of a forgotten resource, and is forgotten too" for address in sorted(whole - chosen)]
     if environment is None and [*loaded] != [None]:
         notes += [_describe_referrer(referrer, target) for referrer, target in referrers]
-    elif referrers or _unidentified(forgetting):
+    elif referrers or _find_unidentified(forgetting):
         ids = await _find_ids(source, forgetting, on_event)
         _check_referrers(referrers, ids)
         ids = {
-            address: ids[address] for address in _unidentified(forgetting).union(_targets(referrers)) if address in ids
+            address: ids[address] for address in _find_unidentified(forgetting).union(_targets(referrers)) if address in ids
         }
     changed = _edit(texts, forgetting, ids, _targets(referrers) & ids.keys())
     different = {path: (text, changed[path]) for path, text in texts.items() if changed[path] != text}
@@ -145,7 +145,7 @@ def _targets(referrers: Sequence[tuple[Declaration, Address]]) -> set[Address]:
     return {target for _, target in referrers}
 
 
-def _unidentified(forgetting: _Forgetting) -> set[Address]:
+def _find_unidentified(forgetting: _Forgetting) -> set[Address]:
     """The resources whose objects no unique field identifies, and that have no `id`."""
     return {
         address

@@ -93,7 +93,7 @@ def _list_ill(task: TaskRecord, known: Member | None) -> Iterable[HealthRow]:
     """What is not healthy in a member. An account that was not read is unknown."""
     if task.health is not None:
         return task.health.rows
-    why = abstract(task.reason, task.member, known).text if task.state.is_final else "its check has not ended"
+    why = abstract(task.reason, task.member, known).with_names if task.state.is_final else "its check has not ended"
     reason = f"the account was not checked{f': {why}' if why else ''}"
     return [HealthRow("", "", Health(State.UNKNOWN, reason))]
 

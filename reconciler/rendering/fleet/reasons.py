@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec import Struct, field
 
+from reconciler import kinds
 from reconciler.model.fleet import Member, TaskRecord, TaskState
 from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
 
@@ -19,22 +20,36 @@ _VARYING = re.compile(
     r"|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
     r"|\b(?=[a-z]*[0-9])[0-9a-f]{8,}\b"
     r"|\b[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:Z| UTC)?"
-    r"|(?<![A-Za-z_])[0-9]+(?:[.:][0-9]+)*"
+    r"|(?<![A-Za-z0-9_])[0-9]+(?:[.:][0-9]+)*"
     rf"|{ELLIPSIS}"
 )
+_ADDRESS = re.compile(r"\b([A-Z][A-Za-z0-9]*)/([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9_-])?)")
 
 
 class Pattern(Struct, frozen=True):
-    """A reason in which `…` stands for each of `parts`, in order."""
+    """A reason in which `…` stands for each of `parts`, in order. `names`: which of these are names of resources."""
 
     text: str
     parts: tuple[str, ...] = ()
+    names: frozenset[int] = frozenset()
+
+    @property
+    def with_names(self) -> str:
+        """The reason with the names of resources."""
+        return self.fill({place: self.parts[place] for place in self.names})
+
+    def fill(self, texts: Mapping[int, str]) -> str:
+        """The reason with these texts in place of parts."""
+        first, *rest = self.text.split(ELLIPSIS)
+        return first + "".join(f"{texts.get(place, ELLIPSIS)}{piece}" for place, piece in enumerate(rest))
 
 
 class ReasonRow(Struct, frozen=True):
     """A distinct reason why tasks did not succeed.
 
     state    of these tasks
+    text     with the names of resources that differ between the tasks: `TLSEdge/e10, e12: …`
+    pattern  the text with `…` for each of these names too
     members  how many members have it
     first    the first of them
     tasks    how many tasks have it
@@ -42,23 +57,35 @@ class ReasonRow(Struct, frozen=True):
 
     state: TaskState
     text: str
+    pattern: str
     members: int
     first: tuple[str, ...]
     tasks: int
 
 
 def abstract(reason: str, member: str, known: Member | None) -> Pattern:
-    """The reason on one line. Names of members, values of their variables, ids and numbers are parts."""
+    """The reason on one line. Names of resources and members, values of variables, ids and numbers are parts."""
     text = sanitize(reason)
     if not text:
         return Pattern("")
-    pieces, parts, place = [], [], 0
-    for start, end in sorted(_find_varying(text, member, known), key=lambda span: (span[0], -span[1])):
+    names = {found.span(2) for found in _ADDRESS.finditer(text) if kinds.find(found[1]) is not None}
+    varying = [span for span in _find_varying(text, member, known) if not _is_inside(span, names)]
+    pieces, spans, place = [], [], 0
+    for start, end in sorted([*names, *varying], key=lambda span: (span[0], -span[1])):
         if start >= place:
             pieces.append(text[place:start])
-            parts.append(text[start:end])
+            spans.append((start, end))
             place = end
-    return Pattern(ELLIPSIS.join([*pieces, text[place:]]), tuple(parts))
+    return Pattern(
+        ELLIPSIS.join([*pieces, text[place:]]),
+        tuple(text[start:end] for start, end in spans),
+        frozenset(number for number, span in enumerate(spans) if span in names),
+    )
+
+
+def _is_inside(span: tuple[int, int], names: Collection[tuple[int, int]]) -> bool:
+    """Whether a part belongs to the name of a resource, which is kept whole."""
+    return any(start < span[1] and span[0] < end for start, end in names)
 
 
 def abstract_numbers(text: str) -> str:
@@ -93,6 +120,17 @@ class _Group(Struct):
     last: str = ""
     members: int = 0
     tasks: int = 0
+    names: dict[int, dict[str, None]] = field(default_factory=dict)  # of resources, by the number of the part
+
+    def add(self, task: TaskRecord, pattern: Pattern) -> None:
+        self.tasks += 1
+        for number in pattern.names:
+            self.names.setdefault(number, {})[pattern.parts[number]] = None
+        if task.member != self.last or not self.members:
+            self.last = task.member
+            self.members += 1
+            if len(self.first) < NAMED:
+                self.first.append(task.member)
 
 
 _ORDER = (TaskState.FAILED, TaskState.BLOCKED, TaskState.STALE, TaskState.SKIPPED)
@@ -102,17 +140,23 @@ def group_reasons(tasks: Iterable[tuple[TaskRecord, Pattern]]) -> tuple[ReasonRo
     """Each distinct reason once: failures first, then by number of members. `tasks` are in the order of members."""
     groups: dict[tuple[TaskState, str], _Group] = {}
     for task, pattern in tasks:
-        if task.state not in _ORDER:
-            continue
-        group = groups.setdefault((task.state, pattern.text), _Group())
-        group.tasks += 1
-        if task.member != group.last or not group.members:
-            group.last = task.member
-            group.members += 1
-            if len(group.first) < NAMED:
-                group.first.append(task.member)
+        if task.state in _ORDER:
+            groups.setdefault((task.state, pattern.text), _Group()).add(task, pattern)
     rows = (
-        ReasonRow(state, text, group.members, tuple(group.first), group.tasks)
+        ReasonRow(
+            state,
+            Pattern(text).fill({number: _list_names(list(names)) for number, names in group.names.items()}),
+            text,
+            group.members,
+            tuple(group.first),
+            group.tasks,
+        )
         for (state, text), group in groups.items()
     )
     return tuple(sorted(rows, key=lambda row: (_ORDER.index(row.state), -row.members, row.text)))
+
+
+def _list_names(names: list[str]) -> str:
+    """`e10, e12`; of many `e10, e12, e13 and 9 more`"""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -175,7 +175,7 @@ def _wave(wave: Any) -> dict[str, Any]:
 def _reason_card(row: ReasonRow, data: _Data) -> ReasonCard:
     first = tuple(map(sanitize, row.first))
     return ReasonCard(
-        data.reasons.find(cut(row.text, _LONGEST)), row.state, cut(row.text, _LONGEST), row.members, first
+        data.reasons.find(cut(row.pattern, _LONGEST)), row.state, cut(row.text, _LONGEST), row.members, first
     )
 
 
