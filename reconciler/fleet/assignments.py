@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
 
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.errors import MAX_BYTES
+from reconciler.model.address import Address
 from reconciler.model.fleet import Fleet, FleetProject, KeyMethod, Member
 from reconciler.model.manifest import FILE_WAYS
 from reconciler.model.value import Secret, canonical
@@ -17,6 +20,7 @@ from reconciler.operations.errors import OperationError
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.workspace import Workspace
+from reconciler.project.files import find_manifests, path_inside, read
 
 
 class FileCache(Struct, frozen=True):
@@ -24,6 +28,7 @@ class FileCache(Struct, frozen=True):
 
     fleets    by folder and file
     settings  of projects, by folder and environment: the stack, and the names of the declared variables
+    literal   addresses that a project writes without an expression, by its folder and folders of manifests
     shapes    digests of stored shapes
     saving    locked while a shape is stored
     keys      members by the folder of the fleet file, the project and the digest of their API key
@@ -32,6 +37,7 @@ class FileCache(Struct, frozen=True):
 
     fleets: dict[tuple[Path, str], Fleet] = field(default_factory=dict)
     settings: dict[tuple[Path, str | None], tuple[str, frozenset[str]]] = field(default_factory=dict)
+    literal: dict[tuple[Path, tuple[str, ...]], frozenset[Address]] = field(default_factory=dict)
     shapes: set[str] = field(default_factory=set)
     saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     keys: defaultdict[tuple[Path, str, bytes], set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -45,6 +51,22 @@ class FileCache(Struct, frozen=True):
             found = ProjectSource(key[0], project.environment, runtime=runtime).read_settings()
             self.settings[key] = found.stack, frozenset(found.settings)
         return self.settings[key]
+
+    def read_literal_addresses(self, root: Path, folders: tuple[str, ...]) -> frozenset[Address]:
+        """The addresses that the manifests of a project write without an expression."""
+        if (root, folders) not in self.literal:
+            self.literal[root, folders] = frozenset(_find_literal_addresses(root, folders))
+        return self.literal[root, folders]
+
+
+def _find_literal_addresses(root: Path, folders: Iterable[str]) -> Iterator[Address]:
+    for folder in folders:
+        for path in find_manifests(root, path_inside(folder)):
+            for document in yaml.read(read(root, path, MAX_BYTES), path).documents:
+                value = document.value if isinstance(document.value, dict) else {}
+                kind, name = value.get("kind"), value.get("name")
+                if isinstance(kind, str) and isinstance(name, str) and "${{" not in name:
+                    yield Address(kind, name)
 
 
 class Assignment(Struct, frozen=True):

@@ -20,11 +20,13 @@ from reconciler.fleet.runs import FleetSource, Gate, check_waves, find_gate, run
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Run, RunState, RunVerb, Task, TaskRecord, TaskState, Wave
 from reconciler.operations.runtime import Runtime
-from reconciler.store.errors import Locked
+from reconciler.store.errors import Locked, StoreError
 from reconciler.store.fleets.records import FleetRecords, task_lease
 
 MAX_ATTEMPTS = 10  # workers that may die in one task, or errors one after another, before it counts as failed
 _POLL = 1.0  # seconds between reads of the pause
+_QUIET = 10.0  # seconds without an end of a task after which running ones are named
+_SLOW = 3  # times the usual interval between ends
 _BACKOFF = 1.0  # seconds before a task that could not run is resubmitted; doubled after each further error
 _MAX_BACKOFF = 32  # times _BACKOFF
 
@@ -36,12 +38,14 @@ class FleetProgress(Struct, frozen=True):
     wave     name of the running wave
     rate     tasks that ended per second since this coordinator started
     waiting  why the run waits; empty: it does not
+    slow     if no task has ended for long: the members of running tasks, with their seconds so far, longest first
     """
 
     states: Mapping[TaskState, int]
     wave: str
     rate: float
     waiting: str = ""
+    slow: tuple[tuple[str, float], ...] = ()
 
     @property
     def total(self) -> int:
@@ -80,15 +84,19 @@ async def execute(
     wait     wait for the end of pauses and for `min_success_time`; otherwise the run remains open
     backoff  seconds before a task that could not run is resubmitted; doubled after each further error
 
-    Raises ChangedWaves, Locked if another coordinator executes this run, and StoreError.
+    Raises ChangedWaves, Locked if another coordinator executes this run, and StoreError, also if the lock was lost:
+    then another coordinator may execute the run.
     """
     check_waves(source, run)
-    lost = asyncio.Event()
-    async with records.lock(run_lease(run), on_loss=lambda _: lost.set()):
+    lost: list[StoreError] = []
+    async with records.lock(run_lease(run), on_loss=lost.append):
         board = Board(await records.tasks(run.id))
-        return await _Execution(
+        executed = await _Execution(
             source, run, records, pool, runtime, on_progress, stop, lost, on_task, wait, backoff, board
         ).run_waves()
+    if lost and executed.state is RunState.OPEN:
+        raise lost[0]
+    return executed
 
 
 class _Execution(Struct):
@@ -99,7 +107,7 @@ class _Execution(Struct):
     runtime: Runtime
     on_progress: OnProgress
     stop: asyncio.Event
-    lost: asyncio.Event
+    lost: list[StoreError]  # why the lock was lost
     on_task: OnTask | None
     wait: bool
     backoff: float
@@ -107,6 +115,8 @@ class _Execution(Struct):
     errors: Counter[TaskKey] = field(default_factory=Counter)  # of the pool, one after another
     ended_here: int = 0
     began: float = 0.0
+    last_end: float = 0.0
+    slow: tuple[tuple[str, float], ...] = ()
     paused: float = 0.0  # when the pause was last read from the store
     wave: int = 0
 
@@ -116,7 +126,7 @@ class _Execution(Struct):
 
     @property
     def is_stopped(self) -> bool:
-        return self.stop.is_set() or self.lost.is_set()
+        return self.stop.is_set() or bool(self.lost)
 
     @property
     def has_too_many_failures(self) -> bool:
@@ -133,7 +143,7 @@ class _Execution(Struct):
                 if not await self._pass_gates():
                     return self.run
                 await self._run_wave()
-            if self.lost.is_set():
+            if self.lost:
                 return self.run  # another coordinator may execute it
             if reason := self._find_failure():
                 return await self._fail(reason)
@@ -204,10 +214,30 @@ class _Execution(Struct):
 
     async def _run_wave(self) -> None:
         feed = _Feed(self)
-        async with aclosing(self.pool.run(feed.submit())) as ends:
-            async for end in ends:
-                await self._settle(end)
-                await feed.settle((end.task.member, end.task.project))
+        self.last_end = self.runtime.clock.now()
+        watch = asyncio.create_task(self._watch())
+        try:
+            async with aclosing(self.pool.run(feed.submit())) as ends:
+                async for end in ends:
+                    await self._settle(end)
+                    await feed.settle((end.task.member, end.task.project))
+                    self._report("")
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        """Reports the running tasks while none has ended for long: an estimate from earlier ends would be stale."""
+        while True:
+            await asyncio.sleep(_POLL)
+            usual = 1 / self._rate if self._rate else 0.0
+            if self.runtime.clock.now() - self.last_end < max(_QUIET, _SLOW * usual):
+                continue
+            with suppress(StoreError):  # the lock decides whether the run goes on
+                now = await self.records.now()
+                running = await self.records.running_tasks(self.run.id)
+                seconds = {task.member: now - (task.started or now) for task in reversed(running)}
+                self.slow = tuple(reversed(seconds.items()))
                 self._report("")
 
     async def _settle(self, end: TaskEnd) -> None:
@@ -220,9 +250,11 @@ class _Execution(Struct):
         if not record.state.is_final and max(attempts, self.errors[key]) >= MAX_ATTEMPTS:
             record = await self._fail_task(record, attempts, end.error)
         self.board.set(record)
-        self.ended_here += record.state.is_final
-        if record.state.is_final and self.on_task is not None:
-            self.on_task(record)
+        if record.state.is_final:
+            self.ended_here += 1
+            self.last_end, self.slow = self.runtime.clock.now(), ()
+            if self.on_task is not None:
+                self.on_task(record)
 
     async def _fail_task(self, record: TaskRecord, attempts: int, error: str) -> TaskRecord:
         """Fails a task that cannot be run, unless a worker is running it. Returns its record."""
@@ -257,10 +289,14 @@ class _Execution(Struct):
         run, source = self.run, self.source
         return Task(run.id, run.fleet, *key, run.verb, source.source, source.file, source.commit, needs, run.health)
 
-    def _report(self, waiting: str) -> None:
+    @property
+    def _rate(self) -> float:
         seconds = self.runtime.clock.now() - self.began
-        rate = self.ended_here / seconds if seconds > 0 else 0.0
-        self.on_progress(FleetProgress(dict(self.board.states), self.current_wave.name, rate, waiting))
+        return self.ended_here / seconds if seconds > 0 else 0.0
+
+    def _report(self, waiting: str) -> None:
+        states, wave = dict(self.board.states), self.current_wave.name
+        self.on_progress(FleetProgress(states, wave, self._rate, waiting, () if waiting else self.slow))
 
 
 class _Feed:

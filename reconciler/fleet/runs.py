@@ -166,7 +166,12 @@ def _describe_changes(old: Sequence[Wave], new: Sequence[Wave]) -> list[str]:
 
 def run_lease(run: Run) -> str:
     """The name of the lease of a run, which its coordinator holds."""
-    return f"fleet run {run.id}"
+    return lease_of(run.id)
+
+
+def lease_of(run: str) -> str:
+    """The same for the id of a run. Of a plan, the process that applies it holds it too."""
+    return f"fleet run {run}"
 
 
 class Gate(Struct, frozen=True):

@@ -26,17 +26,21 @@ _OBJECT_ID = re.compile(r"[a-z0-9]+_[A-Za-z0-9]{20,}")
 _LETTERS = string.ascii_letters + string.digits
 
 
-def shape_of(plan: Plan, project: str, member: Member, rules: Rules, guards: Json = None) -> str:
+def shape_of(
+    plan: Plan, project: str, member: Member, rules: Rules, guards: Json = None, literal: Collection[Address] = ()
+) -> str:
     """The digest of the shape of a plan.
 
-    rules   of the member's project, which judged the plan: if they are loosened, the shape changes
-    guards  of the fleet
+    member   with the variables as the project resolves them: defaults count
+    rules    of the member's project, which judged the plan: if they are loosened, the shape changes
+    guards   of the fleet
+    literal  addresses as manifests write them: a part of one that resembles the value of a variable is none
 
     It covers addresses, actions, paths, old and new values, risks, changes of entry points, deliveries, required
     approvals and those that the project grants, and the types and subjects of problems. Ids of live objects and the
     content of secrets differ in every account, and are not part of it.
     """
-    forms = _Forms(member, plan.names)
+    forms = _Forms(member, plan.names, frozenset(map(str, literal)))
     content = [
         project,
         *(_sort(forms.change(change) for change in changes) for changes in (plan.changes, plan.additions)),
@@ -57,7 +61,8 @@ class _Forms:
     parts and names in turn. Text that resembles the form of another value is therefore not confused with it.
     """
 
-    def __init__(self, member: Member, names: Mapping[str, str]) -> None:
+    def __init__(self, member: Member, names: Mapping[str, str], literal: Collection[str]) -> None:
+        self._literal = literal
         named = {"member.name": member.name, **dict(_leaves("var", member.variables))}
         # Numbers only as whole values: a digit occurs in any text.
         self._numbers = {leaf: path for path, leaf in named.items() if isinstance(leaf, int | float)}
@@ -73,11 +78,15 @@ class _Forms:
         return {"text": [self._texts[part] if number % 2 else part for number, part in enumerate(parts)]}
 
     def address(self, address: Address | None) -> Json:
-        return address and [address.kind, self.text(address.name)]
+        if address is None:
+            return None
+        return [address.kind, address.name if str(address) in self._literal else self.text(address.name)]
 
     def _name(self, name: str) -> Json:
         """The form of `IPPolicy/office` and `IPPolicy "Office"`, with an unchanged kind."""
         kind = name[: len(name) - len(name.lstrip(_LETTERS))]
+        if name in self._literal:
+            return [kind, name.removeprefix(kind)]
         return [kind, self.text(name.removeprefix(kind))]
 
     def value(self, value: Value) -> Json:
@@ -142,7 +151,8 @@ class _Forms:
     def problem(self, problem: Problem) -> Json:
         """The type and the subject: the text may contain values of the account."""
         kind, _, subject = problem.subject.partition("/")
-        return [problem.code, problem.rule, str(problem.severity), problem.confined, kind, self.text(subject)]
+        own = subject if problem.subject in self._literal else self.text(subject)
+        return [problem.code, problem.rule, str(problem.severity), problem.confined, kind, own]
 
 
 def _pick_demands(values: Mapping[str, Json], table: Mapping[str, Strictness | None]) -> Json:

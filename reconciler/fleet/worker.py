@@ -30,7 +30,7 @@ from reconciler.fleet.assignments import (
 from reconciler.fleet.keys import KeyNotFound, find_key
 from reconciler.model import exit_codes
 from reconciler.model.event import Outcome
-from reconciler.model.fleet import Fleet, Run, RunVerb, Shape, Task, TaskRecord, TaskState
+from reconciler.model.fleet import Fleet, Member, Run, RunVerb, Shape, Task, TaskRecord, TaskState
 from reconciler.model.health import HealthRow, State
 from reconciler.model.history import CheckedHealth
 from reconciler.model.plan import Plan
@@ -41,8 +41,8 @@ from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.workspace import Workspace
 from reconciler.planning import reviewed_changes
-from reconciler.planning.judging.rules import Rules
 from reconciler.project.fleets.load import load_fleet
+from reconciler.project.settings.variables import settle_variables
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
 from reconciler.store.errors import Locked, StoreError, Unavailable
@@ -161,6 +161,12 @@ def _with_few_reads(workspace: Workspace) -> Workspace:
 def _first_of(problems: Sequence[Problem]) -> str:
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return f"{problems[0]}{more}" if problems else "invalid"
+
+
+def _resolve_variables(member: Member, workspace: Workspace) -> Member:
+    """The member with the variables of the project as they are resolved: a default counts as if the member had it."""
+    settled = settle_variables(workspace.config.settings, workspace.variables, [])
+    return replace(member, variables={name: setting.value for name, setting in settled.items()})
 
 
 def _fail(record: TaskRecord, reason: str) -> TaskRecord:
@@ -284,9 +290,9 @@ class _Attempt(Struct, frozen=True):
             return await self._apply(workspace, applied)
         reading = _with_few_reads(workspace)
         if self.task.verb is RunVerb.PLAN:
-            return await self._record_plan((await reading.plan()).plan, assigned, workspace.read_rules())
+            return await self._record_plan((await reading.plan()).plan, assigned, workspace)
         plan = (await reading.drift(health=self.task.health)).plan
-        return await self._record_drift(plan, assigned, workspace.read_rules())
+        return await self._record_drift(plan, assigned, workspace)
 
     def _open(self, assigned: Assignment, runtime: Runtime) -> Workspace:
         project, member, files = assigned.project, assigned.member, self.context.files
@@ -301,35 +307,36 @@ class _Attempt(Struct, frozen=True):
             assigned.base / project.path, environment=project.environment, variables=variables, runtime=runtime
         )
 
-    async def _record_plan(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
+    async def _record_plan(self, plan: Plan, assigned: Assignment, workspace: Workspace) -> TaskRecord:
         """The record of a plan."""
         if plan.errors:
             failed = _fail(self.record, _first_of(plan.errors))
             is_policy = all(problem.rule for problem in plan.errors)
             return replace(failed, state=TaskState.BLOCKED, exit_code=exit_codes.BLOCKED) if is_policy else failed
-        record = await self._store_shape(plan, assigned, rules)
+        record = await self._store_shape(plan, assigned, workspace)
         return replace(record, exit_code=exit_codes.DONE if plan.is_empty else exit_codes.CHANGES)
 
-    async def _record_drift(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
+    async def _record_drift(self, plan: Plan, assigned: Assignment, workspace: Workspace) -> TaskRecord:
         """The record of a drift check."""
         if plan.errors:
             return _fail(self.record, _first_of(plan.errors))
         record = await self._store_shape(
-            replace(plan, health=None), assigned, rules
+            replace(plan, health=None), assigned, workspace
         )  # members with one shape differ in it
         health = _check_health(plan.health) if plan.health is not None else None
         is_degraded = any(row.health.state is State.DEGRADED for row in plan.health or ())
         code = exit_codes.CHANGES if plan.has_drift else exit_codes.DEGRADED if is_degraded else exit_codes.DONE
         return replace(record, exit_code=code, health=health)
 
-    async def _store_shape(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
+    async def _store_shape(self, plan: Plan, assigned: Assignment, workspace: Workspace) -> TaskRecord:
         """Stores the shape of a plan, and returns the record of the task."""
         ended = replace(self.record, state=TaskState.SUCCEEDED)
         if plan.is_empty and not plan.additions:
             return ended
-        member, project = assigned.member, assigned.project
-        digest = shapes.shape_of(plan, project.name, member, rules, _describe_guards(assigned.fleet))
-        files = self.context.files
+        member, project, files = _resolve_variables(assigned.member, workspace), assigned.project, self.context.files
+        literal = files.read_literal_addresses(workspace.config.root, workspace.config.manifests)
+        guards = _describe_guards(assigned.fleet)
+        digest = shapes.shape_of(plan, project.name, member, workspace.read_rules(), guards, literal)
         async with files.saving:  # concurrent plans often have the same shape
             if digest not in files.shapes:
                 shape = Shape(digest, member.name, project.name, plan_json.write_plan(plan))

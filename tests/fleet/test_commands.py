@@ -9,20 +9,24 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as xml
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from reconciler.cli.commands.fleet import COMMANDS
 from reconciler.cli.fleets.options import FORMS
 from reconciler.cli.fleets.progress import LineReporter, show_bar
 from reconciler.cli.terminal import output
+from reconciler.fleet import coordinator
 from reconciler.fleet.coordinator import FleetProgress
 from reconciler.model.fleet import TaskState
+from reconciler.store.errors import LockLost, Unavailable
 from reconciler.testing import Emulator, Sandbox
 from tests.fleet.fleets import member, write_fleet
 from tests.harness.collector import Collector, attributes_of
@@ -507,7 +511,7 @@ def test_a_shape_that_requires_approval_is_blocked_until_approved(shell: FleetSh
         file.write_text("")
     result = shell.fleet("apply", "--auto-approve")
     assert result.code == 4
-    assert result.err.endswith("error: nothing was changed: approval required: pass --approve SHAPE\n")
+    assert result.err.endswith("\nto apply this plan: reconciler fleet apply RUN --approve SHAPE\n")
     assert "  ! irreversible" in result.out
     (digest,) = re.findall(r"pass --approve ([0-9a-f]{12})", shell("fleet", "report").out)
     wrong = shell.fleet("apply", "--auto-approve", "--approve", "ffff")
@@ -525,6 +529,7 @@ def test_a_guard_of_the_fleet_blocks_until_the_excess_is_approved(shell: FleetSh
     assert result.err == (
         "blocked: 3 members would change, and guards.max_changed allows 2\n"
         "error: nothing was changed: approval required: pass --allow members=3\n"
+        "to apply these plans: reconciler fleet apply RUN --allow members=3\n"
     )
     assert shell.fleet("apply", "--auto-approve", "--quiet", "--allow", "members=3").code == 0
 
@@ -547,7 +552,8 @@ def test_a_guard_of_the_fleet_includes_shapes_approved_later(shell: FleetShell) 
     assert (result.code, result.err) == (
         4,
         "blocked: 3 objects would be deleted, and guards.max_deletes allows 0\n"
-        "error: nothing was changed: approval required: pass --allow deletes=3\n",
+        "error: nothing was changed: approval required: pass --allow deletes=3\n"
+        "to apply these plans: reconciler fleet retry RUN --only blocked --approve SHAPE --allow deletes=3\n",
     )
     assert shell.fleet(*again, "--allow", "deletes=3").code == 0
 
@@ -565,7 +571,8 @@ def test_a_guard_of_the_fleet_includes_members_planned_later(shell: FleetShell) 
     assert (result.code, result.err) == (
         4,
         "blocked: 3 members would change, and guards.max_changed allows 2\n"
-        "error: nothing was changed: approval required: pass --allow members=3\n",
+        "error: nothing was changed: approval required: pass --allow members=3\n"
+        "to apply these plans: reconciler fleet retry RUN --only skipped --allow members=3\n",
     )
     assert shell.fleet(*again, "--allow", "members=3").code == 0
     assert len(shell.sandbox.accounts["acme"].collection("/reserved_domains", "reserved_domains")) == 1
@@ -715,6 +722,69 @@ def test_running_tasks_finish_after_an_interrupt_and_the_run_is_resumed(shell: F
     assert shell.fleet("resume") == Output(0, PLANNED + TO_APPLY, "")
 
 
+ENDS = [Unavailable("state/fleet.db", "No such file"), LockLost("run x"), RuntimeError("a bug"), KeyboardInterrupt()]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda end: type(end).__name__)
+def test_a_run_that_ends_by_an_error_names_itself_and_the_command_that_continues_it(
+    shell: FleetShell, monkeypatch: pytest.MonkeyPatch, end: BaseException
+) -> None:
+    write(shell)
+
+    async def execute(*_: Any, **__: Any) -> Any:
+        raise end
+
+    with monkeypatch.context() as patched:
+        patched.setattr(coordinator, "execute", execute)
+        result = shell.fleet("plan", "--quiet")
+    assert result.code in (1, 130)
+    assert "The run RUN has not ended; to continue: reconciler fleet resume RUN\n" in result.err
+    if isinstance(end, LockLost):
+        assert shell.fleet("resume", "--quiet").code == 0
+
+
+def test_a_failed_run_names_itself_and_the_next_command_whatever_its_formats(shell: FleetShell) -> None:
+    write(shell)
+    shell.sandbox.accounts["acme"].fault("GET /reserved_domains", times=0, then="status", status=401)
+    result = shell.fleet("plan", "--quiet", "--format", "json=run.json")
+    assert (result.out, result.err) == (
+        "",
+        "Run RUN: 3 members: 2 succeeded, 1 failed.\n"
+        "to try failed members again: reconciler fleet retry RUN --only failed\n"
+        "to apply this plan: reconciler fleet apply RUN\n",
+    )
+    (shell.root / "out").mkdir()
+    unwritable = shell.fleet("plan", "--quiet", "--format", "json=out")
+    assert "The run RUN is stored; to see it: reconciler fleet report RUN\n" in unwritable.err
+
+
+def test_a_second_apply_of_a_plan_that_is_being_applied_changes_nothing_and_says_so(shell: FleetShell) -> None:
+    write(shell)
+    assert shell.fleet("plan", "--quiet").code == 0
+    plan = shell.newest()
+    codes: list[int] = []
+
+    def apply_again() -> None:
+        if not codes:
+            codes.append(-1)
+            second = threading.Thread(
+                target=lambda: codes.append(shell.run("fleet", "apply", plan, "--auto-approve", "--quiet"))
+            )
+            second.start()
+            second.join()
+
+    shell.on_request = apply_again
+    result = shell.fleet("apply", plan, "--auto-approve", "--quiet")
+    assert (result.code, codes) == (0, [-1, 1])
+    assert "error: nothing was changed: run RUN is being applied by process" in result.err
+    assert result.err.endswith("to see how far it is: reconciler fleet status\n")
+    assert "Other runs:\n  RUN  plan   succeeded" in shell.fleet("status").out  # no third run
+
+
+def shell_text(text: str) -> str:
+    return re.sub(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", "RUN", text)
+
+
 class Terminal(io.StringIO):
     """A standard input that is a terminal, with an answer on it."""
 
@@ -761,7 +831,8 @@ def test_an_apply_prompts_once_after_the_plans(
     assert "  1 to create in each member.\n" in result.err  # standard output is for the JSON
     assert result.err.count("Apply 1 shape to 3 members?\nOnly 'yes' will be accepted: ") == 1
     if code:
-        assert result.err.endswith("Cancelled; nothing was changed.\n")
+        later = f"to apply this plan later: reconciler fleet apply {shell.newest()}\n"
+        assert shell_text(result.err).endswith(f"Cancelled; nothing was changed.\n{shell_text(later)}")
         assert result.out == ""
     else:
         assert json.loads(result.out)["run"]["verb"] == "apply"
@@ -800,6 +871,17 @@ def test_a_wait_and_another_wave_are_reported_at_once(capsys: pytest.CaptureFixt
         report(update)
     assert capsys.readouterr().err == (
         "applying: 5 of 10 done, 5 waiting; the run waits: approval of wave half\napplying: 6 of 10 done, 4 waiting\n"
+    )
+
+
+def test_members_that_hang_are_named_in_place_of_an_estimate(capsys: pytest.CaptureFixture[str]) -> None:
+    report = LineReporter("applying", iter([0.0, 20.0, 40.0]).__next__)
+    slow = (("m055", 180.0), ("m071", 100.0), ("m100", 42.0), ("m200", 41.0))
+    for named in (slow[:1], slow):
+        report(replace(progress({DONE: 5, WAITING: 5}, rate=0.1), slow=named))
+    assert capsys.readouterr().err == (
+        "applying: 5 of 10 done, 5 waiting, waiting for m055 (3 min)\n"
+        "applying: 5 of 10 done, 5 waiting, waiting for m055 (3 min), m071 (2 min), m100 (42 s) and 1 more\n"
     )
 
 

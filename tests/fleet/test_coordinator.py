@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,16 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.api.clock import MachineClock
-from reconciler.fleet import local_pool
-from reconciler.fleet.coordinator import MAX_ATTEMPTS
+from reconciler.fleet import coordinator, local_pool
+from reconciler.fleet.coordinator import MAX_ATTEMPTS, FleetProgress
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.ports import TaskEnd
 from reconciler.fleet.runs import reopen_run
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState
 from reconciler.rendering.fleet.rollup import build_rollup
-from reconciler.store.errors import Locked
-from reconciler.store.fleets.records import task_lease
+from reconciler.store.errors import Locked, LockLost, StoreError
+from reconciler.store.fleets.records import FleetRecords, task_lease
 from tests.fleet.fleets import CANARY, DOMAIN, THREE, FleetWorld, member, play
 from tests.harness.workspaces import bot, policy
 
@@ -323,6 +323,52 @@ def test_the_first_tasks_are_started_at_random_times(tmp_path: Path) -> None:
 
     members = [member(f"m{number}") for number in range(6)]
     play(tmp_path, members, act, limits={"members_at_once": 4, "start_spread": "30s"})
+
+
+def test_a_member_that_hangs_is_named_until_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coordinator, "_POLL", 0.05)
+    monkeypatch.setattr(coordinator, "_QUIET", 0.1)
+    is_named = asyncio.Event()
+
+    async def hang(_method: str, _path: str) -> None:
+        await is_named.wait()
+
+    class Seen(list[FleetProgress]):
+        def append(self, progress: FleetProgress) -> None:
+            super().append(progress)
+            if progress.slow:
+                is_named.set()
+
+    async def act(world: FleetWorld) -> None:
+        world.progress = Seen()
+        async with asyncio.timeout(20):
+            await world.plan()
+        assert [member for member, _ in next(seen.slow for seen in world.progress if seen.slow)] == ["acme"]
+        assert world.progress[-1].slow == ()
+
+    play(tmp_path, THREE[:1], act, on_request=hang)
+
+
+def test_a_coordinator_that_lost_its_lock_stops_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses: list[Callable[[StoreError], None]] = []
+    lock = FleetRecords.lock
+
+    def keep(self: FleetRecords, name: str, on_loss: Callable[[StoreError], None], **options: Any) -> Any:
+        losses.extend([on_loss] if name.startswith("fleet run") else [])
+        return lock(self, name, on_loss, **options)
+
+    async def lose(_method: str, _path: str) -> None:
+        losses[0](LockLost("run x"))
+
+    async def act(world: FleetWorld) -> None:
+        world.at_once = 1
+        run = await world.start(RunVerb.PLAN)
+        with pytest.raises(LockLost):
+            await world.execute(run)
+        assert await world.states(run) == {"acme": "succeeded", "globex": "waiting", "initech": "waiting"}
+
+    monkeypatch.setattr(FleetRecords, "lock", keep)
+    play(tmp_path, THREE, act, on_request=lose)
 
 
 # --- tasks that an engine loses ---------------------------------------------------------------------------------------

@@ -45,6 +45,31 @@ def test_one_review_covers_members_that_differ_in_their_variables(tmp_path: Path
     play(tmp_path, THREE, act)
 
 
+def test_shapes_compare_resolved_values_and_not_where_they_come_from(tmp_path: Path) -> None:
+    policy = {"kind": "IPPolicy", "name": "p", "spec": {"description": "${{ lower(var.text) }}"}}
+
+    async def act(world: FleetWorld) -> None:
+        tasks = await world.tasks(await world.plan())
+        shapes = {task.member: task.shape for task in tasks}
+        assert {task.reason for task in tasks} == {""}
+        assert shapes["default"] == shapes["same"]  # `text` is not set, and set to its default
+        assert shapes["default"] != shapes["other"]  # what a function makes of it is no value of a variable
+
+    members = [
+        member("default"),
+        member("same", variables={"text": "shop"}),
+        member("other", variables={"text": "MALL"}),
+    ]
+    play(tmp_path, members, act, projects={"web": (DOMAIN, policy)})
+
+
+def test_a_default_and_other_values_of_a_variable_have_one_shape(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        assert len({task.shape for task in await world.tasks(await world.plan())}) == 1
+
+    play(tmp_path, [member("acme"), member("globex", variables={"text": "shop of globex"})], act)
+
+
 def test_only_a_member_that_changed_since_its_plan_is_stale(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         await world.apply(await world.plan())

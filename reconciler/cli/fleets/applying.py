@@ -8,10 +8,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.cli.applying.questions import is_confirmed
-from reconciler.cli.fleets.commands import check_guards, find_shapes, go_on, with_records
+from reconciler.cli.fleets.commands import check_guards, describe_approvals, find_shapes, with_records, work_on
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.fleets.output import WIDTH
-from reconciler.cli.fleets.running import execute, start
+from reconciler.cli.fleets.running import execute, hold_plan, start
 from reconciler.cli.fleets.session import FleetSession, require_run, roll_up
 from reconciler.cli.terminal import exit_codes, output
 from reconciler.model.fleet import RunState, RunVerb, TaskState
@@ -40,17 +40,23 @@ def apply(options: FleetOptions, review: Review, *, wait: bool) -> int:
     async def act(session: FleetSession, records: FleetRecords) -> int:
         session.require_members()
         rollup = await _find_plans(session, records, review.run)
+        async with hold_plan(records, rollup.run.id):
+            return await _apply(session, records, rollup)
+
+    async def _apply(session: FleetSession, records: FleetRecords, rollup: RollUp) -> int:
         approved = _approve_shapes(rollup, review.shapes)
         _show_plans(rollup, options, ask=review.ask)
         if not approved:
             return _end_without_changes(rollup, options)
         plans = [task for task in await records.tasks(rollup.run.id) if _is_selected(session, task.member)]
-        check_guards(session, plans, approved, review.limits)
+        command = f"reconciler fleet apply {rollup.run.id}{describe_approvals(review.shapes)}"
+        check_guards(session, plans, approved, review.limits, command)
         if review.ask and not await is_confirmed(_question(rollup, approved)):
             output.print_note("Cancelled; nothing was changed.")
+            output.print_note(f"to apply this plan later: reconciler fleet apply {rollup.run.id}")
             return exit_codes.ERROR
         run, _ = await start(session, records, RunVerb.APPLY, reviewed=rollup.run, approved_shapes=tuple(approved))
-        return await go_on(session, records, run, wait=wait)
+        return await work_on(session, records, run, wait=wait)
 
     return with_records(options, act)
 
@@ -112,7 +118,11 @@ def _end_without_changes(rollup: RollUp, options: FleetOptions) -> int:
     """The exit code if no shape may be applied: there are no changes, or all of them need an approval."""
     if rollup.shapes:
         flags = " ".join(f"--approve {row.digest}" for row in rollup.shapes)
-        raise exit_codes.Stop(exit_codes.BLOCKED, f"error: nothing was changed: approval required: pass {flags}")
+        raise exit_codes.Stop(
+            exit_codes.BLOCKED,
+            f"error: nothing was changed: approval required: pass {flags}",
+            f"to apply this plan: reconciler fleet apply {rollup.run.id} {flags}",
+        )
     if not options.quiet:
         output.print_result("Nothing to apply.")
     return rollup.exit_code()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.fleets.output import write_outputs
-from reconciler.cli.fleets.running import execute, start
+from reconciler.cli.fleets.running import execute, hold_plan, start, write_result
 from reconciler.cli.fleets.session import FleetSession, open_session, require_run, roll_up
 from reconciler.cli.terminal import exit_codes, output, workspaces
 from reconciler.fleet.guards import find_excess
@@ -39,17 +40,21 @@ def run_once(options: FleetOptions, verb: str, *, changes: int = exit_codes.DONE
     async def act(session: FleetSession, records: FleetRecords) -> int:
         run, source = await start(session, records, RunVerb(verb), health=health)
         rollup = await execute(session, records, run, source)
-        write_outputs(rollup, options)
-        return rollup.exit_code(changes=changes)
+        return write_result(rollup, options, rollup.exit_code(changes=changes))
 
     return with_records(options, act)
 
 
 async def go_on(session: FleetSession, records: FleetRecords, run: Run, *, wait: bool) -> int:
+    """Continues a run, as `work_on`. Raises Stop if another process applies its plan."""
+    async with hold_plan(records, run.reviewed):
+        return await work_on(session, records, run, wait=wait)
+
+
+async def work_on(session: FleetSession, records: FleetRecords, run: Run, *, wait: bool) -> int:
     """Executes what has not ended of a run, and prints the result."""
     rollup = await execute(session, records, run, session.source_of(run), wait=wait)
-    write_outputs(rollup, session.options)
-    return rollup.exit_code()
+    return write_result(rollup, session.options, rollup.exit_code())
 
 
 # --- pause, resume, retry ---------------------------------------------------------------------------------------------
@@ -129,7 +134,9 @@ def retry(
         plans = [plan for plan in await records.tasks(run.reviewed) if (plan.member, plan.project) in of_run]
         approved = find_shapes({plan.shape for plan in plans if plan.shape}, shapes)
         if approved or any((plan.ended or 0.0) > run.created for plan in plans):  # more than the apply was checked for
-            check_guards(session, plans, {*run.approved_shapes, *approved}, limits)
+            chosen_states = "".join(f" --only {state}" for state in states)
+            command = f"reconciler fleet retry {run.id}{chosen_states}{describe_approvals(shapes)}"
+            check_guards(session, plans, {*run.approved_shapes, *approved}, limits, command)
         chosen = {TaskState(state) for state in states}
         if TaskState.FAILED in chosen:
             chosen.add(TaskState.SKIPPED)  # what was not started because of the failures
@@ -161,15 +168,32 @@ def _report_unplanned(run: Run, tasks: Sequence[TaskRecord], unplanned: Mapping[
 
 
 def check_guards(
-    session: FleetSession, plans: Sequence[TaskRecord], shapes: Collection[str], limits: Mapping[str, int]
+    session: FleetSession,
+    plans: Sequence[TaskRecord],
+    shapes: Collection[str],
+    limits: Mapping[str, int],
+    command: str,
 ) -> None:
-    """Raises Stop if applying plans of these shapes exceeds a guard of the fleet. `limits`: what a person allowed."""
+    """Raises Stop if applying plans of these shapes exceeds a guard of the fleet.
+
+    limits   what a person allowed
+    command  applies these plans
+    """
     excess = list(find_excess(session.fleet, plans, shapes, limits))
     for found in excess:
         output.print_note(f"blocked: {found}")
     if excess:
         flags = " ".join(found.flag for found in excess)
-        raise exit_codes.Stop(exit_codes.BLOCKED, f"error: nothing was changed: approval required: pass {flags}")
+        raise exit_codes.Stop(
+            exit_codes.BLOCKED,
+            f"error: nothing was changed: approval required: pass {flags}",
+            f"to apply these plans: {command} {flags}",
+        )
+
+
+def describe_approvals(shapes: Sequence[str]) -> str:
+    """The flags that approve these shapes, each behind a space."""
+    return "".join(f" --approve {shlex.quote(shape)}" for shape in shapes)
 
 
 def find_shapes(known: set[str], given: Sequence[str]) -> tuple[str, ...]:

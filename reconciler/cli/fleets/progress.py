@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.terminal import output
 from reconciler.fleet.coordinator import FleetProgress, OnProgress
-from reconciler.model.fleet import RunVerb, TaskState
+from reconciler.model.fleet import Run, RunVerb, TaskState
+from reconciler.rendering.fleet.reasons import NAMED
+from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.text_tools import format_seconds
 
 if TYPE_CHECKING:
@@ -22,14 +24,15 @@ _VERBS = {RunVerb.PLAN: "planning", RunVerb.APPLY: "applying", RunVerb.DRIFT: "c
 
 
 @contextmanager
-def report_progress(options: FleetOptions, verb: RunVerb) -> Iterator[OnProgress]:
+def report_progress(options: FleetOptions, run: Run) -> Iterator[OnProgress]:
     """What the coordinator calls inside the block."""
+    verb = f"{_VERBS[run.verb]}, run {run.id}"  # a process that is killed cannot name it at its end
     if options.quiet:
         yield lambda _: None
     elif output.is_json_log() or not output.supports_color(sys.stderr, options.no_color):
-        yield LineReporter(_VERBS[verb])
+        yield LineReporter(verb)
     else:
-        with show_bar(_VERBS[verb]) as report:
+        with show_bar(verb) as report:
             yield report
 
 
@@ -52,7 +55,9 @@ class LineReporter:
         line = describe_progress(self._verb, progress)
         if output.is_json_log():
             counts = {str(state): number for state, number in progress.states.items() if number}
-            output.log("info", line, {"tasks": counts, "wave": progress.wave, "waiting": progress.waiting})
+            slow = {member: round(seconds) for member, seconds in progress.slow}
+            details = {"tasks": counts, "wave": progress.wave, "waiting": progress.waiting, "slow": slow}
+            output.log("info", line, details)
         else:
             output.print_note(line)
 
@@ -66,12 +71,21 @@ def describe_progress(verb: str, progress: FleetProgress) -> str:
         parts.append(f"{progress.total - progress.ended_tasks} waiting")
     if progress.waiting:
         return f"{verb}: {', '.join(parts)}; the run waits: {progress.waiting}"
+    if progress.slow:
+        return f"{verb}: {', '.join([*parts, _describe_slow(progress.slow)])}"
     if progress.rate:
         parts.append(f"{progress.rate:.1f}/s")
     left = progress.remaining_seconds
     if left and progress.ended_tasks < progress.total:
         parts.append(f"about {format_seconds(left)} left")
     return f"{verb}: {', '.join(parts)}"
+
+
+def _describe_slow(slow: Sequence[tuple[str, float]]) -> str:
+    """`waiting for m055 (3 min), m071 (2 min) and 4 more`"""
+    named = ", ".join(f"{sanitize(member)} ({format_seconds(seconds)})" for member, seconds in slow[:NAMED])
+    more = f" and {len(slow) - NAMED} more" if len(slow) > NAMED else ""
+    return f"waiting for {named}{more}"
 
 
 @contextmanager

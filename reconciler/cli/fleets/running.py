@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.fleets.output import write_outputs
 from reconciler.cli.fleets.progress import report_progress
 from reconciler.cli.fleets.session import FleetSession, roll_up
@@ -23,7 +24,10 @@ from reconciler.fleet.validate import check_variables
 from reconciler.fleet.worker import WorkerContext
 from reconciler.model.fleet import Member, Run, RunVerb
 from reconciler.model.problem import Rejected
+from reconciler.operations.errors import ChangedWaves
+from reconciler.rendering.fleet import phrases
 from reconciler.rendering.fleet.rollup import RollUp
+from reconciler.store.errors import Locked
 from reconciler.store.fleets.records import FleetRecords
 
 if TYPE_CHECKING:
@@ -73,22 +77,23 @@ async def execute(
 ) -> RollUp:
     """Executes a run, shows its progress, and returns its view. Raises Stop if it was interrupted."""
     interrupts = _Interrupts(run.id)
-    async with _open_pool(session, records, interrupts) as pool:
-        interrupts.catch_signals()
-        with report_progress(session.options, run.verb) as on_progress:
-            run = await coordinator.execute(
-                source,
-                run,
-                records,
-                pool,
-                runtime=session.runtime,
-                on_progress=on_progress,
-                stop=interrupts.stop,
-                on_task=_observe_tasks(session, run),
-                wait=wait,
-            )
-    signals.cancel_on_signal()
-    rollup = await roll_up(records, session, run)
+    with _say_how_to_continue(run, interrupts):
+        async with _open_pool(session, records, interrupts) as pool:
+            interrupts.catch_signals()
+            with report_progress(session.options, run) as on_progress:
+                run = await coordinator.execute(
+                    source,
+                    run,
+                    records,
+                    pool,
+                    runtime=session.runtime,
+                    on_progress=on_progress,
+                    stop=interrupts.stop,
+                    on_task=_observe_tasks(session, run),
+                    wait=wait,
+                )
+        signals.cancel_on_signal()
+        rollup = await roll_up(records, session, run)
     if interrupts.is_interrupted:
         write_outputs(rollup, session.options)
         raise exit_codes.Stop(
@@ -102,6 +107,60 @@ def _observe_tasks(session: FleetSession, run: Run) -> coordinator.OnTask | None
     """Reports each ended task to the telemetry of the command, if that is enabled."""
     observer = session.options.observer
     return partial(observer.on_task, verb=str(run.verb)) if observer is not None else None
+
+
+@asynccontextmanager
+async def hold_plan(records: FleetRecords, plan: str) -> AsyncIterator[None]:
+    """Makes sure that a plan is applied by one process at a time, and is not run again meanwhile. Raises Stop.
+
+    plan  id of the run of the plan; empty: there is none
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            if plan:
+                lease = records.lock(runs.lease_of(plan), on_loss=lambda _: None, doing="applied")
+                await stack.enter_async_context(lease)
+        except Locked as locked:
+            raise exit_codes.Stop(
+                exit_codes.ERROR,
+                f"error: nothing was changed: {locked}",
+                "to see how far it is: reconciler fleet status",
+            ) from None
+        yield
+
+
+@contextmanager
+def _say_how_to_continue(run: Run, interrupts: _Interrupts) -> Iterator[None]:
+    """Names the run and the command that continues it, however the block ends before the run has."""
+    try:
+        yield
+    except ChangedWaves:  # says it by itself
+        raise
+    except BaseException as error:
+        if not interrupts.is_interrupted or isinstance(error, Exception):  # otherwise a second interrupt named it
+            verb = "to see it" if isinstance(error, Locked) else "to continue"
+            command = f"status {run.id}" if isinstance(error, Locked) else f"resume {run.id}"
+            output.print_note(f"The run {run.id} has not ended; {verb}: reconciler fleet {command}")
+        raise
+
+
+def write_result(rollup: RollUp, options: FleetOptions, code: int) -> int:
+    """Writes the view of a run in each format, and names the run and what can be done next if no text does.
+
+    Returns the exit code.
+    """
+    run = rollup.run
+    try:
+        write_outputs(rollup, options)
+    except BaseException:
+        output.print_note(f"The run {run.id} is stored; to see it: reconciler fleet report {run.id}")
+        raise
+    has_text = any(form == "text" and not file for form, file in options.chosen)
+    if not has_text and (code or not options.quiet):
+        output.print_note(f"Run {run.id}: {phrases.describe_members(rollup)}")
+        for purpose, command in phrases.next_commands(rollup):
+            output.print_note(f"{purpose[0].lower()}{purpose[1:]}: {command}")
+    return code
 
 
 class _Interrupts(Struct):

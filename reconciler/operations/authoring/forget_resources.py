@@ -70,9 +70,8 @@ async def forget_resources(
     elif referrers or _find_unidentified(forgetting):
         ids = await _find_ids(source, forgetting, on_event)
         _check_referrers(referrers, ids)
-        ids = {
-            address: ids[address] for address in _find_unidentified(forgetting).union(_targets(referrers)) if address in ids
-        }
+        wanted = _find_unidentified(forgetting) | _targets(referrers)
+        ids = {address: id for address, id in ids.items() if address in wanted}
     changed = _edit(texts, forgetting, ids, _targets(referrers) & ids.keys())
     different = {path: (text, changed[path]) for path, text in texts.items() if changed[path] != text}
     if not different:

@@ -210,6 +210,12 @@ class FleetRecords:
         # Sorted here: databases order texts differently.
         return tuple(sorted(records, key=lambda record: (record.wave, record.member, record.project)))
 
+    async def running_tasks(self, run_id: str) -> tuple[TaskRecord, ...]:
+        """The running tasks of a run, the first started first."""
+        is_running = (_TASKS.c.run == run_id) & (_TASKS.c.state == TaskState.RUNNING.value)
+        rows = await self._rows(select(_TASKS).where(is_running).order_by(_TASKS.c.started))
+        return tuple(map(self._task, rows))
+
     async def task(self, run_id: str, member: str, project: str) -> TaskRecord | None:
         """One task; None if there is none."""
         rows = await self._rows(select(_TASKS).where(_is_task(run_id, member, project)))
@@ -410,13 +416,13 @@ class FleetRecords:
     # --- leases -------------------------------------------------------------------------------------------------------
 
     def lock(
-        self, name: str, on_loss: Callable[[StoreError], None], *, lasts: float = lock.LOCK_SECONDS
+        self, name: str, on_loss: Callable[[StoreError], None], *, lasts: float = lock.LOCK_SECONDS, doing: str = "run"
     ) -> AbstractAsyncContextManager[Holder]:
         """The lease with this name, as the lock of a stack; see `lock.hold_lock`."""
         short = name.removeprefix("fleet ")
         title = short if short.startswith("run ") else f"task {short}"
         return lock.hold_lock(
-            self._engine, self._place, name, title=title, doing="run", on_loss=on_loss, lasts=lasts, now=self._now
+            self._engine, self._place, name, title=title, doing=doing, on_loss=on_loss, lasts=lasts, now=self._now
         )
 
     # --- rows ---------------------------------------------------------------------------------------------------------
