@@ -13,7 +13,8 @@ _HEADER = re.compile(r"^run .*?requests\s[0-9]+$", re.MULTILINE | re.DOTALL)
 _TIMES = re.compile(r"started [0-9: -]+ UTC, duration [0-9]+ m?s")
 # The member that is planned first represents the shape.
 _EXAMPLE = re.compile(
-    r"^(  These are the values of|  +(?:domain|hostports|for example):|      values of) [^;\n]*", re.MULTILINE
+    r"^(  These are the values of|  +(?:domain|hostports|description|for example):|      values of) [^;\n]*",
+    re.MULTILINE,
 )
 
 
