@@ -119,6 +119,24 @@ def test_entries_of_another_environment_are_not_used(on_sandbox: Project) -> Non
     assert on_sandbox("plan", "--fail-on", "approvals", "--env", "prod").code == 0
 
 
+def test_an_entry_for_staging_never_approves_prod_and_one_for_both_does(on_sandbox: Project) -> None:
+    on_sandbox.write("reconciler.yaml", f"{SETTINGS}guards: {{require_approval: [issues_credential]}}\n")
+    for name in ("staging", "prod"):
+        on_sandbox.write(f"environments/{name}.yaml", f"stack: shop-{name}\n")
+    credential = resource("TunnelCredential", "rome")
+    on_sandbox.declare({**credential, "deliver": {"token": {"to_file": "secrets/rome"}}})
+    refused = on_sandbox("plan", "--fail-on", "approvals", "--env", "staging")
+    entries = refused.err[refused.err.index("approvals:\n") :]
+    assert "id:" not in entries  # there is no object yet
+    assert "  - issues_credential: TunnelCredential/rome\n    env: staging\n    until: " in entries
+    on_sandbox.write("approvals.yaml", entries)
+    codes = [on_sandbox("plan", "--fail-on", "approvals", "--env", name).code for name in ("staging", "prod")]
+    assert codes == [0, 4]
+    on_sandbox.write("approvals.yaml", entries.replace("env: staging", "env: [staging, prod]"))
+    codes = [on_sandbox("plan", "--fail-on", "approvals", "--env", name).code for name in ("staging", "prod")]
+    assert codes == [0, 0]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -81,7 +81,7 @@ def test_a_pull_request_that_removes_an_ip_restriction_widens_access(merged: Pro
     assert "**Access: 1 entry point widens.**" in top
     assert "- ⚠️ `tls://pay.example.com` **lets in requests that were refused**\n  - `no one` → `everyone`\n" in top
     assert "  - caused by `TLSEdge/pay`\n" in top
-    assert "pass `--allow widens_access:*=1`" in top
+    assert "- ✋ **required**: `tls://pay.example.com`: `widens access`\n" in top
     assert "```yaml\napprovals:\n  - widens_access: tls://pay.example.com\n    until:" in top
     assert "IPPolicy/office (ipp_" in rest
     assert rest.index("TLSEdge/pay") < rest.index("<summary><b>Drift: changed on the platform")

@@ -22,7 +22,13 @@ pytestmark = pytest.mark.usefixtures("over_socket")
 GITOPS = Path(__file__).parents[2] / "examples" / "gitops"
 HOSTS = ["github", pytest.param("gitlab", marks=pytest.mark.full)]
 DOMAIN = "kind: ReservedDomain\nname: shop\nspec:\n  domain: shop.example.com\n"
-FAILED = "## No environment could be planned\n\n- ⚠️ `production`: **no plan in this run**; see its log\n"
+FAILED = """\
+## No environment could be planned
+
+| environment | status | changes | access | approvals | drift |
+| --- | --- | --- | --- | --- | --- |
+| `production` | ❔ **not planned**; see the log | unknown | unknown | unknown | unknown |
+"""
 
 
 class Author:
@@ -213,7 +219,7 @@ def test_a_committed_plan_is_not_shown_and_the_comment_reports_the_failed_plan(
     ran = team.plan(head, change=change)
     assert ran.code == 1
     (body,) = forge.bodies
-    assert body == comment.splitlines()[0] + f"\n{FAILED}\n"
+    assert body == f"{comment.splitlines()[0]}\n{FAILED}"
     assert team.merge(change).code == 1
 
 

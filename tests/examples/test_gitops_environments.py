@@ -135,8 +135,8 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     assert main(["fmt", "--project", str(origin)]) == 0
     good(pipelines.review("declare"))
     (body,) = forge.bodies
-    assert re.findall("^## Plan for stack `([^`]*)`", body, re.MULTILINE) == [f"prod-{name}" for name in ENVIRONMENTS]
-    assert body.count("**Plan: 6 to create") == 2
+    assert re.findall("^[|] `([^`]*)` [|] ✅ ready to apply [|] 4 to create [|]", body, re.MULTILINE) == [*ENVIRONMENTS]
+    assert body.count("<code>HTTPSEdgeRoute/admin</code> create · ") == 1
     assert sandbox.calls() == []
     for number, ran in enumerate(pipelines.merge("declare"), 1):
         good(ran)
@@ -147,7 +147,9 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     sandbox.forget_log()
     refused = pipelines.review("open")
     assert refused.code == 4, refused.out + refused.err
-    assert forge.bodies[0].count("`https://production.example.com/admin…` **lets in requests that were refused**") == 1
+    opened = ", ".join(f"`https://{name}.example.com/admin…` (`{name}`)" for name in ENVIRONMENTS)
+    assert forge.bodies[0].count(f"- ⚠️ **lets in requests that were refused**: {opened}\n") == 1
+    assert "--allow" not in forge.bodies[0] + refused.out + refused.err
     entries = [line for line in refused.err.splitlines() if re.match(r"  - |    \S", line)]
     (origin / "approvals.yaml").write_text("\n".join(["approvals:", *entries, ""]))
     good(pipelines.review("open"))
@@ -182,9 +184,9 @@ def test_each_environment_has_its_own_key_and_a_failed_one_does_not_stop_the_oth
     runner.context["secrets.RECONCILER_READ_KEY_STAGING"] = "canary" + "OfAnotherAccount"
     assert runner.job("plan.yml", "plan").code == 6
     (body,) = forge.bodies
-    assert "## Plan for stack `prod-production`" in body
-    assert "prod-staging" not in body
-    assert "## Environments without a plan\n\n- ⚠️ `staging`: **no plan in this run**" in body
+    assert "## Plan for 1 of 2 environments\n" in body
+    assert "| `production` | no changes by this branch |" in body
+    assert "| `staging` | ❔ **not planned**; see the log | unknown |" in body
     assert set(runner.findings) == {"reconciler-production"}
 
 
@@ -245,5 +247,5 @@ def test_a_gitlab_branch_behind_its_target_is_planned_as_merged(clone: Clone, fo
     runner = clone("gitlab", branch="topic", commit=False)
     good(gitlab(runner, "plan", RECONCILER_READ_KEY=KEY))
     (body,) = forge.bodies
-    assert body.count("**Plan: 4 to create") == 2
+    assert body.count("ready to apply |") == 2
     assert "behind" not in body

@@ -42,6 +42,25 @@ def test_an_entry_applies_to_its_environment_only(tmp_path: Path) -> None:
     }
 
 
+def test_an_entry_may_apply_to_several_environments_and_to_no_other(tmp_path: Path) -> None:
+    text = f"approvals:\n- {ENTRY[:-1]}, env: [staging, prod]}}\n"
+    found = {name: len(read(tmp_path, text, name)) for name in (None, "staging", "prod", "dev", "stag")}
+    assert found == {None: 0, "staging": 1, "prod": 1, "dev": 0, "stag": 0}
+
+
+@pytest.mark.parametrize("env", ["[]", "['']", "[prod, 1]", "{prod: staging}", "1", "true"])
+@pytest.mark.parametrize("environment", [None, "prod"])
+def test_an_entry_with_unreadable_environments_is_an_error_in_every_environment(
+    tmp_path: Path, env: str, environment: str | None
+) -> None:
+    with pytest.raises(Rejected) as rejected:
+        read(tmp_path, f"approvals:\n- {ENTRY[:-1]}, env: {env}}}\n", environment)
+    assert "approvals.yaml:2:" in str(rejected.value)
+    assert "env must name an environment; write one environment, or a list of them: `env: [staging, prod]`" in str(
+        rejected.value
+    )
+
+
 def test_a_mistake_in_an_entry_of_another_environment_is_not_reported(tmp_path: Path) -> None:
     assert read(tmp_path, f"approvals:\n- {ENTRY}\n- {{destroy: a, env: prod}}\n")
 

@@ -191,7 +191,7 @@ def test_a_module_that_is_removed_is_not_shown_as_if_it_were_set() -> None:
 
 
 def test_entries_of_approvals_yaml_can_be_copied() -> None:
-    page = plan_page.render_page(OF_A_BRANCH, context=CONTEXT)
+    page = plan_page.render_page(replace(OF_A_BRANCH, environment="production"), context=CONTEXT)
     (entries,) = re.findall('<pre id="entries">(.*?)</pre>', page, re.DOTALL)
     assert html.unescape(entries) == (
         "approvals:\n  - delete: ReservedDomain/old\n    env: production\n"

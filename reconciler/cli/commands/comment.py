@@ -90,21 +90,16 @@ def _is_wanted(text: str, planned: Sequence[str]) -> bool:
 def _render(
     outputs: Sequence[formats.PlanOutput], planned: Sequence[str], unplanned: Sequence[str], failed: Sequence[str]
 ) -> str:
-    """The comment: a marker per stack, what this run did not plan, and a section per plan."""
+    """The comment: a marker per stack, and the plans with what this run did not plan."""
     from reconciler.operations.run_context import read_run_context
     from reconciler.rendering.plan import markdown
 
     head = "".join(f"{marker}\n" for marker in (*planned, *unplanned) or (markdown.NO_PLAN,))
-    head += markdown.render_failed(failed, is_all=not outputs) or markdown.render_unplanned(unplanned)
     run = read_run_context(os.environ).run_address
     what = "The page with the dependency graph is an artifact" if outputs else "See the log"
     foot = f"\n{what} of [this run]({run}).\n" if run else ""
-    room = markdown.LIMIT - len(head) - len(foot) - len(outputs)  # a line between the sections
-    sections = [plan_output.markdown(max(room, 1)) for plan_output in outputs]
-    if sum(map(len, sections)) > room:  # only then: a section may be shortened although its limit is its length
-        limits = markdown.share_room(room, list(map(len, sections)))
-        sections = [plan_output.markdown(limit) for plan_output, limit in zip(outputs, limits, strict=True)]
-    return head + "\n".join(section.partition("\n")[2] for section in sections) + foot
+    missing = failed or [markdown.name_stack(marker) for marker in unplanned]
+    return head + formats.render_markdown(outputs, missing, markdown.LIMIT - len(head) - len(foot)) + foot
 
 
 _RESULTS = {"added": "Comment created.", "updated": "Comment updated.", "current": "Comment unchanged."}

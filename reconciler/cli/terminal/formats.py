@@ -193,6 +193,17 @@ class PlanOutput(Struct, frozen=True, dict=True):
         return find_prefix(self.root)
 
 
+def render_markdown(outputs: Sequence[PlanOutput], unplanned: Sequence[str], limit: int) -> str:
+    """Plans as one Markdown text without the marker of a stack. `unplanned`: environments that could not be planned."""
+    from reconciler.rendering.plan import markdown, overview_markdown
+
+    if len(outputs) == 1 and not unplanned:
+        return outputs[0].markdown(limit).partition("\n")[2]
+    digests = "".join(f"{markdown.mark_digest(output.digest)}\n" for output in outputs)
+    plans = [output.plan for output in outputs]
+    return digests + overview_markdown.render_overview(plans, unplanned, limit=limit - len(digests))
+
+
 def find_prefix(root: Path) -> str:
     """A project directory relative to its Git repository, such as `infra/`, or empty. Code hosts need it."""
     root = root.resolve()

@@ -55,11 +55,22 @@ def read_approvals(root: Path, environment: str | None) -> tuple[ApprovedItem, .
     items = [
         _read_entry(entry, ("approvals", index), places, problems)
         for index, entry in enumerate(entries or [])
-        if not isinstance(entry, dict) or entry.get("env") == environment or not isinstance(entry.get("env", ""), str)
+        if not isinstance(entry, dict) or _may_apply(entry.get("env"), environment)
     ]
     if problems:
         raise Rejected(problems)
     return tuple(item for item in items if item is not None)
+
+
+def _may_apply(environments: Any, environment: str | None) -> bool:
+    """Whether an entry is read: it is for this environment, or what it says of environments is invalid."""
+    if isinstance(environments, str | None):
+        return environments == environment
+    return not _is_list_of_names(environments) or environment in environments
+
+
+def _is_list_of_names(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(name, str) and name for name in value)
 
 
 def _read_entry(
@@ -74,9 +85,13 @@ def _read_entry(
         problems.append(_problem(places, path, text, f"the rules are {', '.join(RULES)}"))
         return None
     (rule,) = rules
-    values = {key: entry.get(key, "") for key in (rule, *_OTHERS)}
+    if not _is_list_of_names(entry.get("env")) and not isinstance(entry.get("env", ""), str):
+        remedy = "write one environment, or a list of them: `env: [staging, prod]`"
+        problems.append(_problem(places, (*path, "env"), "env must name an environment", remedy))
+        return None
+    values = {key: entry.get(key, "") for key in (rule, "id", "until", "digest")}
     for key, value in values.items():
-        if not isinstance(value, str) or (not value and key not in ("id", "env")):
+        if not isinstance(value, str) or (not value and key != "id"):
             problems.append(_problem(places, (*path, key), f"{key} must be a text", f"quote it; {_EXAMPLE}"))
             return None
     if not _is_day(values["until"]):

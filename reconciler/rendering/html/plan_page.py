@@ -154,7 +154,7 @@ def render_page(
             (phrases.describe_rule_change(row), row) for row in phrases.group_rule_changes(rows.rule_changes)
         ],
         base_warnings=list(_base_warnings(rows)),
-        approval_entries=render_entries(plan, context.environment or None) if is_plan else "",
+        approval_entries=render_entries(plan) if is_plan else "",
         withdrawn=rows.base.withdrawn if rows.base else (),
         unmanaged=phrases.describe_unmanaged(rows),
         ignored=phrases.describe_ignored(rows),

@@ -24,6 +24,7 @@ from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.terminal_text import cut, sanitize
 from reconciler.rendering.text_tools import count
 
+_NAMED = 3  # resources that a finding about an approval names
 _LONGEST = 200  # cells of a value: a finding is cut at 1000 characters, and has old and new values
 
 
@@ -190,11 +191,13 @@ def _rule_changes(plan: Plan) -> Iterator[Finding]:
 
 
 def _approvals(plan: Plan) -> Iterator[Finding]:
-    for approval in plan.missing_approvals:
+    rows = build_outline(plan).missing_approvals
+    for approval, row in zip(plan.missing_approvals, rows, strict=True):
         if approval.what in map(str, RuleRisk):
             continue  # the rule has a finding of its own
-        text = f"Approval required: pass {approval.flag}: {approval.why}"
-        yield Finding(APPROVAL, sanitize(text), sanitize(approval.kind))
+        remedy = phrases.IN_GIT if row.subjects else phrases.NOT_IN_GIT
+        text = f"Approval required: {phrases.name_subjects(row, _NAMED)}: {row.why}; {remedy}"
+        yield Finding(APPROVAL, text, sanitize(approval.kind))
 
 
 def _access(plan: Plan) -> Iterator[Finding]:

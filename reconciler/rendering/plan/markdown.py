@@ -10,7 +10,7 @@ import hashlib
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from urllib.parse import quote, unquote
 
@@ -30,7 +30,12 @@ from reconciler.rendering.plan.outline import (
     BaseRow,
     ChangeRow,
     FieldRow,
+    Named,
     Outline,
+    ProblemRow,
+    RuleRow,
+    SharedAccessRow,
+    Variant,
     build_outline,
 )
 from reconciler.rendering.plan.phrases import Flavour, Resources, RiskPhrase
@@ -43,6 +48,9 @@ _LONGEST_LINE = 400  # characters of a line in a diff: enough for a certificate 
 _FEW = 40  # lines of one field's diff
 _CALLS_SHARE = 0.25  # of the room, reserved for the calls
 _LISTED = (30, 10, 3, 0)  # of problems, approvals and risks each: the first of these numbers that fits
+_FEW_APPROVED = 3  # entry points that an approval names before the section about access does
+_FEW_PLACES = 8  # entry points of a line, with their environments
+_FEW_ENTRIES = 16  # lines of approvals.yaml that need not be collapsed
 _LINES_OF_ENTRY = 5  # of approvals.yaml, at most
 _LONGEST_NAME = 300  # characters of a stack, in the marker
 _MOST_STACKS = 50  # of one comment
@@ -71,28 +79,21 @@ def render_markdown(
     plan: Plan, cover: Cover | None = None, *, flavour: Flavour = Flavour.PLAN, limit: int = LIMIT
 ) -> str:
     """The page, in at most `limit` characters for any plan."""
-    entries = render_entries(plan, plan.environment or None) if flavour is Flavour.PLAN else ""
-    lines = [sanitize(line) for line in entries.removesuffix("\n").split("\n")] if entries else []
-    return _Page(build_outline(plan), cover or Cover(), flavour, lines).text(limit)
+    lines = list_entry_lines(plan) if flavour is Flavour.PLAN else []
+    return Page(build_outline(plan), cover or Cover(), flavour, lines).text(limit)
+
+
+def list_entry_lines(*plans: Plan) -> list[str]:
+    """The lines of the entries of `approvals.yaml` that the plans lack."""
+    return [sanitize(line) for line in render_entries(*plans).splitlines()]
 
 
 def render_changes(plan: Plan, *, flavour: Flavour = Flavour.PLAN, limit: int = LIMIT) -> str:
     """The changes alone, collapsed, in at most `limit` characters: as part of another page."""
-    text, collapsed, omitted = _Page(build_outline(plan), Cover(), flavour).changes(limit)
+    text, collapsed, omitted = Page(build_outline(plan), Cover(), flavour).changes(limit)
     if omitted:
         return f"{text}{' and '.join(_describe_omitted(omitted))}.\n"
     return f"{text}{count(collapsed, 'change')} without fields.\n" if collapsed else text
-
-
-def share_room(room: int, lengths: Sequence[int]) -> list[int]:
-    """The limit of each section: what its length needs, or an equal share of what the smaller ones leave."""
-    needs = [length + _NOTE + 3 for length in lengths]  # 3: the line ends that a page drops
-    shares = [0] * len(needs)
-    order = sorted(range(len(needs)), key=needs.__getitem__)
-    for done, number in enumerate(order):
-        shares[number] = min(needs[number], room // (len(order) - done))
-        room -= shares[number]
-    return shares
 
 
 def marker(stack: str, account: str) -> str:
@@ -101,6 +102,11 @@ def marker(stack: str, account: str) -> str:
     if len(name) > _LONGEST_NAME:
         name = _digest(name)
     return f"<!-- reconciler stack={name} account={_digest(sanitize(account))} -->"
+
+
+def mark_digest(digest: str) -> str:
+    """The hidden line that tells a plan from another."""
+    return f"<!-- reconciler digest={quote(digest, safe=':').replace('-', '%2D')} -->"
 
 
 NO_PLAN = "<!-- reconciler no plan -->"
@@ -113,22 +119,10 @@ def read_markers(text: str) -> list[str]:
     return list(dict.fromkeys(islice(takewhile(_MARKER.fullmatch, lines), _MOST_STACKS)))
 
 
-def render_unplanned(markers: Sequence[str]) -> str:
-    """A section about stacks of an earlier comment that the run did not plan; empty if there are none."""
-    if not markers:
-        return ""
-    names = (sanitize(unquote(found["stack"])) for found in map(_MARKER.fullmatch, markers) if found)
-    lines = [f"- ⚠️ {code(_cut(name, 100))}: **no plan in this run**; see its log" for name in names]
-    return _join(["## Stacks without a plan", "", *lines, ""])
-
-
-def render_failed(environments: Sequence[str], *, is_all: bool) -> str:
-    """A section about environments that could not be planned; empty if there are none. `is_all`: no other was."""
-    if not environments:
-        return ""
-    lines = [f"- ⚠️ {code(_cut(sanitize(name), 100))}: **no plan in this run**; see its log" for name in environments]
-    lines = [*lines[:_MOST_STACKS], *(["- …"] if len(lines) > _MOST_STACKS else [])]
-    return _join(["## No environment could be planned" if is_all else "## Environments without a plan", "", *lines, ""])
+def name_stack(marker: str) -> str:
+    """The stack of a marker that `read_markers` returned."""
+    found = _MARKER.fullmatch(marker)
+    return sanitize(unquote(found["stack"])) if found else ""
 
 
 def _digest(text: str) -> str:
@@ -156,7 +150,7 @@ def _longest_run(text: str) -> int:
     return max((len(run) for run in re.findall("`+", text)), default=0)
 
 
-class _Page:
+class Page:
     """One rendering: the parts that are always present, then changes and calls as far as there is room."""
 
     def __init__(self, rows: Outline, cover: Cover, flavour: Flavour, entries: Sequence[str] = ()) -> None:
@@ -187,10 +181,10 @@ class _Page:
         rows = self.rows
         yield marker(rows.stack, rows.account)
         if self.cover.digest:
-            yield f"<!-- reconciler digest={quote(self.cover.digest, safe=':').replace('-', '%2D')} -->"
+            yield mark_digest(self.cover.digest)
         name = "Drift" if self.flavour is Flavour.DRIFT else "Plan"
-        place = f", environment {code(_cut(rows.environment, 100))}" if rows.environment else ""
-        yield f"## {name} for stack {code(_cut(rows.stack, 100))}{place}"
+        place = f", environment {code(cut(rows.environment, 100))}" if rows.environment else ""
+        yield f"## {name} for stack {code(cut(rows.stack, 100))}{place}"
         yield ""
         yield from self.list_access_drift()
         yield from self.rule_changes()
@@ -213,8 +207,8 @@ class _Page:
         if rows:
             yield "### ⚠️ Rules"
             yield ""
-            cut = (replace(row, values=_cut(row.values, _LONGEST_LINE)) for row in rows)
-            lines = (f"- {'✅' if row.granted else '❌'} {phrases.describe_rule_change(row, code)}" for row in cut)
+            short = (replace(row, values=cut(row.values, _LONGEST_LINE)) for row in rows)
+            lines = (f"- {'✅' if row.granted else '❌'} {_rule_change(row)}" for row in short)
             yield from self.first(lines, len(rows), "rule")
 
     def is_of_branch(self, row: ChangeRow) -> bool:
@@ -223,12 +217,15 @@ class _Page:
 
     def base(self) -> Iterator[str]:
         """Why the changes are not attributed to this branch."""
-        base = self.rows.base
-        if base is not None and (text := phrases.describe_base(_cut_base(base), code)):
+        if self.rows.base is not None:
+            yield from self.describe_base(self.rows.base)
+
+    def describe_base(self, base: BaseRow) -> Iterator[str]:
+        if text := phrases.describe_base(_cut_base(base), code):
             yield f"⚠️ **{text}**"
             yield ""
             if base.problems:
-                lines = (f"- ❌ {code(_cut(problem, _LONGEST_LINE))}" for problem in base.problems)
+                lines = (f"- ❌ {code(cut(problem, _LONGEST_LINE))}" for problem in base.problems)
                 yield from self.first(lines, len(base.problems), "problem")
 
     def groups_summary(self) -> Iterator[str]:
@@ -242,13 +239,16 @@ class _Page:
         for group in others:
             severe = [risk.text for row in group.changes for risk in phrases.weigh_risks(row) if risk.is_severe]
             yield f"- {phrases.summarize_group(group)}" + (f" ⚠️ {', '.join(dict.fromkeys(severe))}" if severe else "")
-        withdrawn = (phrases.describe_withdrawn(row, lambda text: code(_cut(text, 160))) for row in base.withdrawn)
         if base.withdrawn:
-            yield from self.first((f"- {text}" for text in withdrawn), len(base.withdrawn), "change")
+            yield from self.withdrawn(base.withdrawn)
         elif others:
             yield ""
         elif not branch.changes:
             yield from self.verdict()
+
+    def withdrawn(self, rows: Sequence[ChangeRow]) -> Iterator[str]:
+        texts = (f"- {phrases.describe_withdrawn(row, quote_name)}{quote_label(row.environments)}" for row in rows)
+        yield from self.first(texts, len(rows), "change")
 
     def summary(self) -> Iterator[str]:
         """A table with a row per kind and a column per action, and the totals as a sentence."""
@@ -260,7 +260,7 @@ class _Page:
             kinds = sorted({kind for kind, _ in counted})
             for kind in kinds[:_KINDS]:
                 cells = (str(counted[kind, action] or "") for action in actions)
-                yield f"| {code(_cut(kind, 60)).replace('|', chr(92) + '|')} | " + " | ".join(cells) + " |"
+                yield f"| {code(cut(kind, 60)).replace('|', chr(92) + '|')} | " + " | ".join(cells) + " |"
             if len(kinds) > _KINDS:
                 yield f"| {ELLIPSIS} {count(len(kinds) - _KINDS, 'more kind')} |" + " |" * len(actions)
             if len(kinds) > 1:
@@ -277,10 +277,10 @@ class _Page:
     def scope(self) -> Iterator[str]:
         rows = self.rows
         facts = [
-            ("Account", _cut(rows.account, 200)),
+            ("Account", cut(rows.account, 200)),
             ("Commit", rows.commit[:12]),
-            ("Targets", _cut(" ".join(rows.targets), 300)),
-            ("Excluded", _cut(" ".join(rows.excludes), 300)),
+            ("Targets", cut(" ".join(rows.targets), 300)),
+            ("Excluded", cut(" ".join(rows.excludes), 300)),
         ]
         if lines := [f"{name}: {code(text)}" for name, text in facts if text]:
             yield " · ".join(lines)
@@ -290,7 +290,7 @@ class _Page:
         if rows := self.rows.urgent_problems:
             yield "### Problems"
             yield ""
-            lines = (f"- {'❌' if row.is_error else '⚠️'} {code(_cut(row.text, _LONGEST_LINE))}" for row in rows)
+            lines = (f"- {'❌' if row.is_error else '⚠️'} {_problem(row)}" for row in rows)
             yield from self.first(lines, len(rows), "problem")
 
     def approvals(self) -> Iterator[str]:
@@ -298,12 +298,16 @@ class _Page:
         if rows:
             yield "### Approvals"
             yield ""
-            yield from self.first(map(_approval, rows), len(rows), "approval")
+            yield from self.first((_approval(row, self.listed) for row in rows), len(rows), "approval")
         if self.entries and len(self.entries) <= self.listed * _LINES_OF_ENTRY:
-            yield "To approve in Git, add to `approvals.yaml` in a reviewed commit:"
+            is_long = len(self.entries) > _FEW_ENTRIES
+            text = "To approve, add to {} in a reviewed commit:"
+            place = "<code>approvals.yaml</code>" if is_long else code("approvals.yaml")
+            yield f"<details><summary>{text.format(place)}</summary>" if is_long else text.format(place)
             yield ""
             yield from fence_code(self.entries, "yaml")
             yield ""
+            yield from ("</details>", "") if is_long else ()
         elif self.entries:
             yield "For the entries of `approvals.yaml`: `reconciler plan --fail-on approvals`."
             yield ""
@@ -335,7 +339,8 @@ class _Page:
             yield from self.first(lines, len(ill), "object")
 
     def risks(self) -> Iterator[str]:
-        groups = phrases.group_by_risks(filter(self.is_of_branch, self.rows.changes))
+        rows = phrases.spread_risks(filter(self.is_of_branch, self.rows.changes))
+        groups = phrases.group_by_risks(phrases.without_approved_risks(rows, self.rows.approvals))
         if groups and self.flavour is Flavour.PLAN:
             yield "### ⚠️ Risks"
             yield ""
@@ -353,7 +358,7 @@ class _Page:
     def tail(self) -> Iterator[str]:
         yield from self.totals()
         if notes := self.rows.notes:
-            yield from self.first((f"- {code(_cut(row.text, _LONGEST_LINE))}" for row in notes), len(notes), "note")
+            yield from self.first((f"- {_problem(row)}" for row in notes), len(notes), "note")
 
     def totals(self) -> Iterator[str]:
         if self.is_attributed and self.rows.changes:
@@ -364,9 +369,8 @@ class _Page:
         if ignored := phrases.describe_ignored(self.rows):
             yield ignored
             yield ""
-        if self.rows.unmanaged:
-            counts = list(self.rows.unmanaged.items())[:_KINDS]
-            yield f"Not managed: {', '.join(f'{number} {code(kind)}' for kind, number in counts)} ({phrases.LISTS})."
+        if unmanaged := describe_unmanaged(self.rows):
+            yield unmanaged
             yield ""
 
     def note(self, collapsed: int, omitted: Sequence[ChangeRow], calls: int) -> str:
@@ -455,19 +459,20 @@ class _Page:
         return "".join(blocks) + ("\n" if collapsed else ""), collapsed, ()
 
     def brief(self, row: ChangeRow) -> Iterator[str]:
-        yield f"- `{row.symbol}` {code(_cut(row.address, 160))}"
+        yield f"- `{row.symbol}` {quote_name(row.address)}{quote_label(row.environments)}"
 
     def whole(self, row: ChangeRow) -> Iterator[str]:
         was = f", was {_inert(row.former)}" if row.former else ""
         risks = "".join(
-            f" · <b>{html.escape(risk.text)}</b>" if risk.is_severe else f" · {html.escape(risk.text)}"
+            f" · <b>{html.escape(risk.name)}</b>" if risk.is_severe else f" · {html.escape(risk.name)}"
             for risk in phrases.weigh_risks(row)
         )
         place = f" · {_inert(row.position)}" if row.position else ""
         if self.flavour is Flavour.DRIFT and row.is_pending:
             place = f" · unapplied Git change{place}"
         yield "<details>"
-        yield (f"<summary>{_inert(row.symbol)} {_inert(row.address)} {row.action}{was}{risks}{place}</summary>")
+        of = phrases.label(row.environments, _inert)
+        yield f"<summary>{_inert(row.symbol)} {_inert(row.address)} {row.action}{was}{of}{risks}{place}</summary>"
         yield ""
         yield phrases.reason(row, self.flavour, code) + (f" ({code(row.id)})" if row.id else "")
         yield ""
@@ -477,8 +482,24 @@ class _Page:
         if row.fields:
             yield from fence_code([line for field in row.fields for line in self.field(row, field)], "diff")
             yield ""
+        for variant in row.variants:
+            yield from self.variant(row, variant)
         yield "</details>"
         yield ""
+
+    def variant(self, row: ChangeRow, variant: Variant) -> Iterator[str]:
+        """What the change has in some environments only."""
+        risks = [risk.text for risk in phrases.weigh_risks(replace(row, risks=variant.risks, protected=False))]
+        yield f"{', '.join(map(quote_name, variant.environments))}: {', '.join(risks)}".rstrip()
+        yield ""
+        if details := phrases.details(
+            replace(row, deliveries=variant.deliveries, records=variant.records), self.flavour
+        ):
+            yield from fence_code(details, "text")
+            yield ""
+        if variant.fields:
+            yield from fence_code([line for field in variant.fields for line in self.field(row, field)], "diff")
+            yield ""
 
     def field(self, change: ChangeRow, row: FieldRow) -> Iterator[str]:
         """A field as lines of a diff: on one line if its values are short, otherwise below a line with its path."""
@@ -486,7 +507,7 @@ class _Page:
         note = f"  ({', '.join(notes)})" if notes else ""
         lines = phrases.diff(row, self.flavour)
         pairs = zip(lines, excerpts(lines, _LONGEST_LINE), strict=True)
-        path = _cut(row.path, _LONGEST_LINE)
+        path = cut(row.path, _LONGEST_LINE)
         if phrases.is_short(row):
             *first, last = [f"{line.sign} {path}: {text}" for line, text in pairs] or [f"  {path}"]
             yield from (*first, last + note)
@@ -517,9 +538,7 @@ class _Page:
         lines = []
         for row in rows:
             after = f", after {', '.join(map(str, row.needs))}" if row.needs else ""
-            lines.append(
-                _cut(f"{row.number:>{digits}}  {row.method:<6}  {row.path:<{wide}}  {row.address}{after}", 240)
-            )
+            lines.append(cut(f"{row.number:>{digits}}  {row.method:<6}  {row.path:<{wide}}  {row.address}{after}", 240))
         if number < len(self.rows.calls):
             lines.append(f"{ELLIPSIS} {count(len(self.rows.calls) - number, 'more call')}")
         yield from fence_code(lines, "text")
@@ -540,16 +559,37 @@ def _describe_omitted(rows: Sequence[ChangeRow]) -> list[str]:
 def _risk(rows: Sequence[ChangeRow], listed: int) -> str:
     """Changes with equal risks: `**irreversible**: delete `ReservedDomain/a`, `ReservedDomain/b``"""
     changes = "; ".join(f"{action} {_names(group, listed)}" for action, group in phrases.group_by_action(rows).items())
-    lines = (line for row in rows for line in row.deliveries)
+    lines = [Named(line) for row in rows for line in row.deliveries]
+    lines += [Named(line, part.environments) for row in rows for part in row.variants for line in part.deliveries]
     head = f"- {_join_risks(phrases.weigh_other_risks(rows[0]))}: {changes}"
-    return "\n".join([head, *(f"  - {code(_cut_visibly(line, _LONGEST_LINE))}" for line in lines)])
+    details = (f"  - {code(_cut_visibly(line.name, _LONGEST_LINE))}{quote_label(line.environments)}" for line in lines)
+    return "\n".join([head, *details])
 
 
 def _access(row: AccessRow, listed: int) -> str:
     """`- ⚠️ `https://shop.example.com/admin…` **lets in requests that were refused**`, and an example below it."""
     bold = (lambda text: f"**{text}**") if phrases.is_grave(row) else str
-    text, details = phrases.describe_access(row, _short_code, bold), phrases.explain_access(row, _short_code)
-    return _join_access(row, text, details, listed)
+    details = phrases.explain_access(row, _short_code)
+    if isinstance(row, SharedAccessRow):
+        return _join_shared_access(row, bold, details, listed)
+    return _join_access(row, phrases.describe_access(row, _short_code, bold), details, listed)
+
+
+def _join_shared_access(row: SharedAccessRow, bold: Callable[[str], str], details: Iterable[str], listed: int) -> str:
+    """`- ⚠️ **lets in requests that were refused**: `https://a` (`staging`), `https://b` (`prod`)`, and why below it."""
+    most = min(max(listed, 1), _FEW_PLACES)
+    names = ", ".join(quote_name(place.name) + quote_label(place.environments) for place in row.places[:most])
+    rest = f" and {len(row.places) - most:,} more" if len(row.places) > most else ""
+    cause = phrases.describe_access_cause(row)
+    lines = [f"- {'⚠️ ' if row.verdict.risk is not None else ''}{bold(phrases.describe_verdict(row))}: {names}{rest}"]
+    lines[0] += f" ({cause})" if cause else ""
+    lines += [f"  - {line}" for line in details]
+    if row.other_causes:
+        others = ", ".join(
+            quote_name(other.name) + quote_label(other.environments) for other in row.other_causes[:most]
+        )
+        lines.append(f"  - also caused by {others}")
+    return "\n".join(lines)
 
 
 def _describe_access_drift(rows: Outline, row: AccessRow, listed: int) -> str:
@@ -568,7 +608,7 @@ def _join_access(row: AccessRow, text: str, details: Iterable[str], listed: int)
         lines += [
             f"  - <details><summary>{fold}</summary>",
             "",
-            f"    {', '.join(code(_cut(name, 160)) for name in names)}{rest}",
+            f"    {', '.join(code(cut(name, 160)) for name in names)}{rest}",
             "",
             "    </details>",
         ]
@@ -580,25 +620,54 @@ def _describe_health(row: HealthRow) -> str:
 
 
 def _short_code(text: str) -> str:
-    return code(_cut(text, _LONGEST_LINE))
+    return code(cut(text, _LONGEST_LINE))
 
 
 def _names(rows: Sequence[ChangeRow], listed: int) -> str:
-    names = ", ".join(code(_cut(row.address, 160)) for row in rows[:listed])
+    names = ", ".join(quote_name(row.address) + quote_label(row.environments) for row in rows[:listed])
     return names + (f" and {len(rows) - listed} more" if len(rows) > listed else "")
 
 
-def _approval(row: ApprovalRow) -> str:
-    """`- ✋ **Approval required:** pass `--allow delete:ReservedDomain=1`: `why``"""
-    label = "✅ Approved:" if row.granted else f"✋ **{phrases.approval_label(row)}:** pass"
-    return f"- {label} {code(_cut(row.flag, 200))}: {code(_cut(row.why, 300))}"
+def _approval(row: ApprovalRow, listed: int) -> str:
+    """`- ✋ **required**: `ReservedDomain/old`: `irreversible: cannot be recovered after deletion``"""
+    state = "✅ approved" if row.granted else f"✋ **{phrases.rank_approval(row)}**"
+    names = f"{row.what}{quote_label(row.environments)}"
+    if row.is_of_access and len(row.subjects) > _FEW_APPROVED:
+        names = f"{count(len(row.subjects), 'entry point')} under {phrases.ACCESS}"
+    elif row.subjects:
+        names = phrases.name_subjects(row, listed, quote_name)
+    remedy = "" if row.subjects or row.granted else f" ({phrases.NOT_IN_GIT})"
+    return f"- {state}: {names}: {code(cut(row.why, 300))}{remedy}"
+
+
+def describe_unmanaged(rows: Outline) -> str:
+    """`Not managed: 2 `BotUser` (list them with `drift --unmanaged`).`; empty if there are none."""
+    listed = ", ".join(f"{number} {code(kind)}" for kind, number in list(rows.unmanaged.items())[:_KINDS])
+    return f"Not managed: {listed} ({phrases.LISTS})." if listed else ""
+
+
+def quote_name(text: str) -> str:
+    return code(cut(text, 160))
+
+
+def quote_label(environments: Sequence[str]) -> str:
+    return phrases.label(environments, quote_name)
+
+
+def _rule_change(row: RuleRow) -> str:
+    return phrases.describe_rule_change(row, code) + quote_label(row.environments)
+
+
+def _problem(row: ProblemRow) -> str:
+    return code(cut(row.text, _LONGEST_LINE)) + quote_label(row.environments)
 
 
 def _addition(row: ChangeRow) -> str:
     """`**risk**: `IPPolicyRule/ipr_1` in `IPPolicy/office`: `cidr: "0.0.0.0/0"``"""
     fields = ", ".join(f"{field.path}: {field.old.line}" for field in row.fields if field.old)
-    content = f": {code(_cut(fields, 300))}" if fields else ""
-    return f"- {_risks(row)}: {code(_cut(row.address, 160))} in {code(_cut(row.parent, 160))}{content}"
+    content = f": {code(cut(fields, 300))}" if fields else ""
+    place = f"{quote_name(row.parent)}{quote_label(row.environments)}"
+    return f"- {_risks(row)}: {quote_name(row.address)} in {place}{content}"
 
 
 def _risks(row: ChangeRow) -> str:
@@ -610,15 +679,15 @@ def _join_risks(risks: Iterable[RiskPhrase]) -> str:
 
 
 def _cut_base(base: BaseRow) -> BaseRow:
-    return replace(base, ref=_cut(base.ref, 100))
+    return replace(base, ref=cut(base.ref, 100))
 
 
 def _inert(text: str) -> str:
     """Sanitized text inside HTML, in a code element, in which mentions and links are not active."""
-    return f"<code>{html.escape(_cut(text, 200))}</code>"
+    return f"<code>{html.escape(cut(text, 200))}</code>"
 
 
-def _cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + ELLIPSIS
 
 

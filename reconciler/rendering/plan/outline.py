@@ -67,7 +67,31 @@ class FieldRow(Struct, frozen=True):
     difference: Difference | None = None  # of two lists or two objects that have something in common
 
 
+class Named(Struct, frozen=True):
+    """A name, and the environments that it is from; empty: all of them."""
+
+    name: str
+    environments: tuple[str, ...] = ()
+
+
+class Variant(Struct, frozen=True):
+    """What a change has in some environments only, beside what it has in all of its environments."""
+
+    environments: tuple[str, ...]
+    fields: tuple[FieldRow, ...] = ()
+    deliveries: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    risks: tuple[Risk, ...] = ()
+    access_risks: tuple[Risk, ...] = ()  # as of a change
+
+
 class ChangeRow(Struct, frozen=True):
+    """A change. Of several plans: once, with the environments that it is for.
+
+    environments  empty: of the only plan, or of all plans
+    variants      what differs between environments
+    """
+
     address: str
     action: Action
     symbol: str
@@ -85,6 +109,8 @@ class ChangeRow(Struct, frozen=True):
     is_pending: bool = False
     cause: Cause | None = None  # as of a field
     access_risks: tuple[Risk, ...] = ()  # those of `risks` that changes of entry points show
+    environments: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
 
     @property
     def other_risks(self) -> tuple[Risk, ...]:
@@ -112,6 +138,18 @@ class AccessRow(Struct, frozen=True):
     more: tuple[str, ...] = ()
 
 
+class SharedAccessRow(AccessRow, frozen=True):
+    """The same of several plans.
+
+    places        all entry points, with their environments
+    other_causes  the resources that cause it in some environments only
+    """
+
+    places: tuple[Named, ...] = ()
+    other_causes: tuple[Named, ...] = ()
+    environments: tuple[str, ...] = ()
+
+
 class BaseRow(Struct, frozen=True):
     """The commit that the plan was compared with. `behind` and `problems` as in `Base`."""
 
@@ -136,11 +174,24 @@ class CallRow(Struct, frozen=True):
 
 
 class ApprovalRow(Struct, frozen=True):
+    """A required approval.
+
+    flag      grants it in a terminal
+    what      the rule, and how many changes it is about
+    subjects  what `approvals.yaml` names; empty: it cannot be approved there
+    is_of_access  the subjects are entry points
+    """
+
     flag: str
     why: str
     granted: bool
     is_optional: bool = False
     is_pending: bool = False
+    what: str = ""
+    count: int = 0
+    subjects: tuple[Named, ...] = ()
+    is_of_access: bool = False
+    environments: tuple[str, ...] = ()
 
 
 class RuleRow(Struct, frozen=True):
@@ -152,6 +203,7 @@ class RuleRow(Struct, frozen=True):
     values: str  # before and after, on one line
     position: str
     granted: bool  # approved
+    environments: tuple[str, ...] = ()
 
 
 class ProblemRow(Struct, frozen=True):
@@ -160,9 +212,12 @@ class ProblemRow(Struct, frozen=True):
     text: str
     is_error: bool
     is_note: bool = False
+    environments: tuple[str, ...] = ()
 
 
 class Outline(Struct, frozen=True):
+    """The rows of a plan, or of several together (`overview`)."""
+
     stack: str
     rule_changes: tuple[RuleRow, ...]
     changes: tuple[ChangeRow, ...]
@@ -208,9 +263,9 @@ class Outline(Struct, frozen=True):
         return tuple(row for row in self.approvals if not (row.granted or row.is_optional))
 
 
-def build_outline(plan: Plan) -> Outline:
-    """The rows of a plan, in its order."""
-    words = _Words(plan)
+def build_outline(plan: Plan, *, has_ids: bool = True) -> Outline:
+    """The rows of a plan, in its order. `has_ids`: whether ids stand beside the names of objects in values."""
+    words = _Words(plan, has_ids=has_ids)
     numbers = {call.id: number for number, call in enumerate(plan.calls, start=1)}
     return Outline(
         stack=sanitize(plan.stack),
@@ -416,7 +471,17 @@ def _call(call: Call, numbers: Mapping[str, int]) -> CallRow:
 
 def _approval(approval: Approval) -> ApprovalRow:
     flag, why = sanitize(approval.flag), sanitize(approval.why)
-    return ApprovalRow(flag, why, approval.granted, approval.is_optional, approval.is_pending)
+    return ApprovalRow(
+        flag,
+        why,
+        approval.granted,
+        approval.is_optional,
+        approval.is_pending,
+        sanitize(approval.what),
+        approval.count,
+        tuple(Named(sanitize(item.subject)) for item in approval.items),
+        approval.is_of_access,
+    )
 
 
 def _diff(old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[DiffLine]:
@@ -435,11 +500,22 @@ def _diff(old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[DiffLine]:
 class _Words:
     """Formats values, with the addresses of the objects whose ids the plan knows."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, has_ids: bool = True) -> None:
         self._decodes = True
         self._resolved = plan.resolved
         observed = ((observed.id, str(address)) for address, observed in plan.observed.items())
         self._names = {id: name for id, name in observed if _OBJECT_ID.fullmatch(id)} | dict(plan.names)
+        self._unique = frozenset[str]() if has_ids else self._list_unique()
+
+    def _list_unique(self) -> frozenset[str]:
+        """The names that tell an object from all others of the plan, without its id."""
+        resolved = ((str(id), name.removesuffix(".id")) for name, id in self._resolved.items() if name.endswith(".id"))
+        named = Counter(name for _, name in {*self._names.items(), *resolved})
+        return frozenset(name for name, number in named.items() if number == 1)
+
+    def _identify(self, name: str, id: str) -> str:
+        """`IPPolicy/office (ipp_1)`; the name alone if that is sufficient, and ids are not wanted."""
+        return sanitize(name) if name in self._unique else f"{sanitize(name)} ({sanitize(id)})"
 
     def as_written(self) -> _Words:
         """The same, but PEM text is not decoded."""
@@ -479,7 +555,7 @@ class _Words:
                 name = self._names.get(value) if value else None
                 if name is None and (decoded := self._decode(value)) is not None:
                     return "; ".join(decoded)
-                return f"{sanitize(name)} ({sanitize(value)})" if name else _quote(pem.conceal(value))
+                return self._identify(name, value) if name else _quote(pem.conceal(value))
             case dict():
                 return "{" + ", ".join(f"{sanitize(key)}: {self.line(value[key])}" for key in sorted(value)) + "}"
             case list() | tuple():
@@ -523,7 +599,7 @@ class _Words:
             return f"(known after apply: {sanitize(str(ref))})"
         if ref.output != "id":
             return f"{_quote(str(value))} ({sanitize(str(ref))})"
-        return f"{sanitize(str(ref.target))} ({sanitize(str(value))})"
+        return self._identify(str(ref.target), str(value))
 
 
 def _quote(text: str) -> str:

@@ -190,7 +190,7 @@ def group_rule_changes(rows: Iterable[RuleRow]) -> list[RuleRow]:
     """The changes of rules, equal ones of several resources as one: defaults may loosen a rule of thousands."""
     groups: dict[tuple[str, ...], list[RuleRow]] = {}
     for row in rows:
-        groups.setdefault((row.risk, row.rule, row.values, str(row.granted)), []).append(row)
+        groups.setdefault((row.risk, row.rule, row.values, str(row.granted), *row.environments), []).append(row)
     return [_join_rule_changes(group) for group in groups.values()]
 
 
@@ -299,8 +299,42 @@ def group_by_risks(rows: Iterable[ChangeRow]) -> list[list[ChangeRow]]:
     """
     groups: dict[object, list[ChangeRow]] = {}
     for row in sort_by_severity(row for row in rows if row.other_risks or row.protected):
-        groups.setdefault(row.address if row.deliveries else (row.other_risks, row.protected), []).append(row)
+        is_alone = row.deliveries or any(variant.deliveries for variant in row.variants)
+        groups.setdefault(row.address if is_alone else (row.other_risks, row.protected), []).append(row)
     return list(groups.values())
+
+
+def spread_risks(rows: Iterable[ChangeRow]) -> Iterator[ChangeRow]:
+    """The changes, and those with other risks in some environments once more for these."""
+    for row in rows:
+        yield row
+        for variant in row.variants:
+            if variant.risks:
+                risks = {"risks": variant.risks, "access_risks": variant.access_risks, "protected": False}
+                yield replace(row, environments=variant.environments, deliveries=(), variants=(), **risks)
+
+
+def without_approved_risks(rows: Iterable[ChangeRow], approvals: Iterable[ApprovalRow]) -> Iterator[ChangeRow]:
+    """The changes without the risks that an approval of the same change states. What delivers a secret keeps them."""
+    stated: dict[tuple[str, str], tuple[str, ...]] = {
+        (approval.why, subject.name): subject.environments for approval in approvals for subject in approval.subjects
+    }
+    for row in rows:
+        known = (stated.get((risk.text, row.address)) for risk in row.risks)
+        pairs = zip(row.risks, known, strict=True)
+        left = [risk for risk, places in pairs if places is None or not _covers(places, row.environments)]
+        has_deliveries = row.deliveries or any(variant.deliveries for variant in row.variants)
+        yield row if has_deliveries else replace(row, risks=tuple(left))
+
+
+def _covers(environments: Collection[str], others: Collection[str]) -> bool:
+    """Whether environments contain others; none are all."""
+    return not environments or (bool(others) and set(others) <= set(environments))
+
+
+def label(environments: Collection[str], quote: Callable[[str], str] = str) -> str:
+    """` (staging, prod)`; empty for all environments."""
+    return f" ({', '.join(map(quote, environments))})" if environments else ""
 
 
 def group_by_action(rows: Iterable[ChangeRow]) -> dict[Action, list[ChangeRow]]:
@@ -319,6 +353,11 @@ SEVERE = frozenset(
 class RiskPhrase(Struct, frozen=True):
     text: str
     is_severe: bool
+
+    @property
+    def name(self) -> str:
+        """The text without its explanation: `irreversible`."""
+        return self.text.partition(":")[0].partition(" (")[0]
 
 
 def weigh_risks(row: ChangeRow) -> list[RiskPhrase]:
@@ -469,11 +508,33 @@ def _join_paths(paths: list[str]) -> str:
     return ", ".join(paths[:3]) + (f" and {count(len(paths) - 3, 'more field')}" if len(paths) > 3 else "")
 
 
+def name_subjects(row: ApprovalRow, most: int, quote: Callable[[str], str] = str) -> str:
+    """`ReservedDomain/a, ReservedDomain/b (prod) and 3 more`; of a guard over the whole plan `12 to delete`."""
+    if not row.subjects:
+        return row.what
+    if row.subjects[0].name == "*":
+        return f"{row.count:,} to {row.what}{label(row.environments, quote)}"
+    if not most:
+        return count(len(row.subjects), "change")
+    names = ", ".join(quote(subject.name) + label(subject.environments, quote) for subject in row.subjects[:most])
+    return names + (f" and {len(row.subjects) - most:,} more" if len(row.subjects) > most else "")
+
+
+IN_GIT = "add its entries, which `plan --fail-on approvals` prints, to `approvals.yaml`"
+NOT_IN_GIT = "cannot be approved in `approvals.yaml`; apply it at a terminal"
+
+
 def approval(row: ApprovalRow) -> str:
     """`Approval required: pass --allow delete:ReservedDomain=1`"""
     if row.granted:
         return f"Approved: {row.flag}"
     return f"{approval_label(row)}: pass {row.flag}"
+
+
+def rank_approval(row: ApprovalRow) -> str:
+    """`required`, and whether it is for a change that is not of the reviewed commits."""
+    rank = "optional" if row.is_optional else "required"
+    return f"{rank} for a pending change, not of this branch" if row.is_pending else rank
 
 
 def approval_label(row: ApprovalRow) -> str:
