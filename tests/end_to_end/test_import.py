@@ -61,21 +61,19 @@ def test_import_sends_nothing_but_reads(on_sandbox: Project, sandbox: Sandbox, s
 def test_ids_become_references_and_long_texts_files(on_sandbox: Project, shop: dict[str, Any]) -> None:
     on_sandbox("import")
     root = on_sandbox.root / "manifests"
-    assert (root / "services/shop.example.com.yaml").read_text().split("---\n")[1] == (
-        "kind: HTTPSEdgeRoute\n"
-        "name: shop.example.com-hooks\n"
-        "lifecycle:\n"
-        "  # Secret values cannot be imported and stay unmanaged; declare them to manage them.\n"
-        "  ignore: [webhook_verification.secret]\n"
-        "spec:\n"
-        "  edge_id: {ref: HTTPSEdge/shop.example.com}\n"
-        "  match_type: path_prefix\n"
-        "  match: /hooks/\n"
-        "  ip_restriction:\n"
-        "    ip_policy_ids:\n"
-        "      - {ref: IPPolicy/office}\n"
-        "  webhook_verification:\n"
-        "    provider: github\n"
+    edge = (root / "services/shop.example.com.yaml").read_text().split("---\n")[0]
+    assert edge.partition("routes:\n")[2] == (
+        "  hooks:\n"
+        "    lifecycle:\n"
+        "      # Secret values cannot be imported and stay unmanaged; declare them to manage them.\n"
+        "      ignore: [webhook_verification.secret]\n"
+        "    match_type: path_prefix\n"
+        "    match: /hooks/\n"
+        "    ip_restriction:\n"
+        "      ip_policy_ids:\n"
+        "        - {ref: IPPolicy/office}\n"
+        "    webhook_verification:\n"
+        "      provider: github\n"
     )
     pem = root / "files/tls-certificate/leaf.certificate_pem.pem"
     assert pem.read_text().startswith("-----BEGIN CERTIFICATE-----\n")
@@ -145,7 +143,6 @@ def test_the_file_of_a_service_is_added_to(on_sandbox: Project, shop: dict[str, 
     assert text.startswith("# mine\n---\nkind: HTTPSEdge\n")
     assert [line for line in text.splitlines() if line.startswith("kind: ")] == [
         "kind: HTTPSEdge",
-        "kind: HTTPSEdgeRoute",
         "kind: IPPolicy",
         "kind: ReservedDomain",
     ]
@@ -439,8 +436,10 @@ def test_the_fields_and_filter_of_event_sources_are_imported_and_survive_an_adde
     assert on_sandbox("apply", "--adopt", "-y").code == 0
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
     # Somebody who declares only the types keeps what the platform has besides.
-    spec = "description: audit\n  sources: [{type: http_request_complete.v0}, {type: vault_created.v0}]\n"
-    manifest.write_text(written.partition("spec:\n")[0] + f"spec:\n  {spec}")
+    head, _, entry = written.partition("sources:\n")
+    key = entry.partition(":")[0].strip()
+    sources = f"  {key}: {{type: http_request_complete.v0}}\n  more: {{type: vault_created.v0}}\n"
+    manifest.write_text(f"{head}sources:\n{sources}")
     assert on_sandbox("apply", "-y").code == 0
     sources = sandbox.get(f"/event_subscriptions/{made['id']}")["sources"]
     assert [{name: value for name, value in found.items() if name != "uri"} for found in sources] == [

@@ -72,6 +72,16 @@ def test_the_line_is_added_to_a_resource_and_its_children_and_nothing_else_chang
         forget(root, "IPPolicy/office")
 
 
+def test_an_inline_child_is_forgotten_in_its_entry_or_with_its_parent(root: Path) -> None:
+    text = "kind: IPPolicy\nname: office\nid: ipp_1\nrules:\n  desk: {cidr: 192.0.2.0/24, action: allow}  # all\n"
+    write(root, {"manifests/a.yaml": text})
+    forget(root, "IPPolicyRule/office-desk")
+    assert (root / "manifests/a.yaml").read_text() == text.replace("allow}", "allow, ensure: forgotten}")
+    write(root, {"manifests/a.yaml": text})
+    forget(root, "IPPolicy/office")
+    assert (root / "manifests/a.yaml").read_text() == text.replace("ipp_1\n", "ipp_1\nensure: forgotten\n")
+
+
 def test_one_item_of_for_each_becomes_a_document_of_its_own(root: Path) -> None:
     forget(root, "BotUser/city-oslo")
     assert (root / "manifests/b.yaml").read_text() == (

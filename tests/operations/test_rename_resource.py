@@ -73,6 +73,64 @@ def test_references_are_renamed_in_every_file_and_otherwise_unchanged(root: Path
     assert (result.is_valid, result.resources) == (True, 5)
 
 
+INLINE = """\
+kind: HTTPSEdge
+name: shop
+spec: {hostports: ["a.example.com:443"]}
+routes:
+  # for the office
+  admin:
+    match_type: path_prefix
+    match: /admin
+  docs: {match_type: exact_path, match: /docs}
+---
+kind: IPPolicy
+name: office
+spec: {description: "of ${{ HTTPSEdgeRoute/shop-admin }} and ${{ HTTPSEdgeRoute/shop-docs.id }}"}
+rules:
+  all: {cidr: 0.0.0.0/0, action: deny, description: "not ${{ HTTPSEdgeRoute/shop-admin.id }}"}
+"""
+PATCH = "HTTPSEdge/shop:\n  routes:\n    admin: {match: /ops}\nHTTPSEdgeRoute/shop-docs: {spec: {match: /d}}\n"
+
+
+def test_an_inline_child_is_renamed_by_its_key(root: Path) -> None:
+    write(root, {"manifests/a.yaml": INLINE, "environments/prod.yaml": PATCH})
+    renamed = rename(root, "HTTPSEdgeRoute/shop-admin", "HTTPSEdgeRoute/shop-root")
+    moved = INLINE.replace("  admin:", "  root:").replace("shop-admin", "shop-root")
+    assert after(renamed) == {
+        "manifests/a.yaml": moved.replace(
+            "    match: /admin\n", "    match: /admin\n    moved: HTTPSEdgeRoute/shop-admin\n"
+        ),
+        "environments/prod.yaml": PATCH.replace("admin:", "root:"),
+    }
+    project_texts.write(renamed)
+    again = rename(root, "HTTPSEdgeRoute/shop-docs", "HTTPSEdgeRoute/shop-help")
+    text = after(again)["manifests/a.yaml"]
+    assert "  help: {match_type: exact_path, match: /docs, moved: HTTPSEdgeRoute/shop-docs}\n" in text
+    assert after(again)["environments/prod.yaml"].endswith("HTTPSEdgeRoute/shop-help: {spec: {match: /d}}\n")
+
+
+def test_a_parent_is_renamed_with_its_inline_children(root: Path) -> None:
+    write(root, {"manifests/a.yaml": INLINE, "environments/prod.yaml": PATCH})
+    changed = after(rename(root, "HTTPSEdge/shop", "HTTPSEdge/store"))
+    assert changed["environments/prod.yaml"] == PATCH.replace("/shop", "/store")
+    expected = INLINE.replace("name: shop\n", "name: store\nmoved: [HTTPSEdge/shop]\n").replace("/shop-", "/store-")
+    assert changed["manifests/a.yaml"] == expected
+
+
+def test_the_new_name_of_an_inline_child_begins_with_that_of_its_parent(root: Path) -> None:
+    write(root, {"manifests/a.yaml": INLINE})
+    for name in ("root", "shop-", "shop"):
+        with pytest.raises((UnusableEdit, ValueError), match=r"its name begins with shop-|not a valid name"):
+            rename(root, "HTTPSEdgeRoute/shop-admin", f"HTTPSEdgeRoute/{name}")
+    with pytest.raises(UnusableEdit, match="HTTPSEdgeRoute/shop-docs is already declared"):
+        rename(root, "HTTPSEdgeRoute/shop-admin", "HTTPSEdgeRoute/shop-docs")
+    route = "kind: HTTPSEdgeRoute\nname: x-docs\nspec: {edge_id: edghts_1, match_type: exact_path, match: /y}\n"
+    write(root, {"manifests/b.yaml": route})
+    with pytest.raises(UnusableEdit, match="x-docs is already declared"):
+        rename(root, "HTTPSEdge/shop", "HTTPSEdge/x")
+
+
 def test_a_resource_that_was_renamed_can_be_renamed_again_and_back(root: Path) -> None:
     for old, new in (("office", "hq"), ("hq", "main"), ("main", "office")):
         project_texts.write(rename(root, f"IPPolicy/{old}", f"IPPolicy/{new}"))

@@ -102,6 +102,14 @@ def test_a_child_is_named_after_its_parent() -> None:
     )
 
 
+def test_the_name_of_a_child_that_can_be_inline_begins_with_that_of_its_parent() -> None:
+    rule = {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "description": "The LAN"}
+    assert choose_name("IPPolicyRule", rule) == "office-the-lan"
+    assert choose_name("IPPolicyRule", {**rule, "description": "office-lan"}) == "office-lan"
+    assert choose_name("IPPolicyRule", {**rule, "description": "l" * 60}) == f"office-{'l' * 60}"
+    assert choose_name("IPPolicyRule", {**rule, "ip_policy": {"id": "ipp_9"}}) == "the-lan"
+
+
 def test_a_reserved_name_is_followed_by_a_number() -> None:
     assert choose_name("IPPolicy", {"description": "Office"}, {"office", "office-2"}) == "office-3"
 

@@ -52,6 +52,26 @@ def test_appending_a_document_does_not_change_those_before() -> None:
     assert write.append("a", "x\n") == "a\n---\nx\n"
 
 
+def test_children_are_written_inline_below_their_parent() -> None:
+    catalog = {kind.name: kind for kind in kinds.declarable()}
+    above = Ref(Address("IPPolicy", "office"))
+    rule: dict[str, Value] = {"ip_policy_id": above, "cidr": "lan", "action": "allow"}
+    members = [
+        make_import(rule, "IPPolicyRule", name="office-lan", protect=True),
+        make_import(rule, "IPPolicyRule", name="other"),
+        make_import({"description": "Office"}, name="office"),
+    ]
+    texts, _ = write.render_files(members, catalog, "manifests")
+    assert texts == {
+        "manifests/ip-policy.yaml": (
+            "kind: IPPolicy\nname: office\nspec:\n  description: Office\n"
+            "rules:\n  lan:\n    lifecycle:\n      protect: true\n    cidr: lan\n    action: allow\n"
+            "---\nkind: IPPolicyRule\nname: other\n"
+            "spec:\n  ip_policy_id: {ref: IPPolicy/office}\n  cidr: lan\n  action: allow\n"
+        )
+    }
+
+
 def test_children_are_written_after_their_parent() -> None:
     catalog = {kind.name: kind for kind in kinds.declarable()}
     members = [

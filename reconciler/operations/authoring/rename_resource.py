@@ -32,24 +32,39 @@ def rename_resource(source: ProjectSource, old: Address, new: Address) -> Edited
     before = project_texts.load(source, texts)
     declared = {address for declarations in before.values() for address in declarations}
     _check(old, new, declared, before)
-    renaming = rename.Renaming(old, new, declared)
+    renaming = _find_renaming(texts, old, new, declared)
     changed: dict[str, str] = {}
-    is_declared = False
     for path, text in texts.items():
         try:
             if project_texts.is_manifest(path):
-                is_declared = is_declared or rename.declares(text, old)
                 changed[path] = rename.rename_in_manifests(text, renaming)
             else:
                 changed[path] = rename.rename_in_settings(text, renaming)
         except Unpatchable as why:
             raise UnusableEdit(f"{path} cannot be changed: {why}; rename {old} by hand") from None
-    if not is_declared:
-        raise UnusableEdit(f"{old} is declared with for_each; rename the item, and add moved: [{old}] by hand")
     _check_result(source, {**texts, **changed}, before, renaming)
     different = {path: (text, changed[path]) for path, text in texts.items() if changed[path] != text}
     mentions = tuple(_find_mentions(source, {**texts, **changed}, renaming))
     return EditedProject(source.path, different, mentions)
+
+
+def _find_renaming(texts: Mapping[str, str], old: Address, new: Address, declared: set[Address]) -> rename.Renaming:
+    """The new addresses of the resource and of its inline children. Raises UnusableEdit."""
+    for path, text in texts.items():
+        try:
+            found = rename.find_declaration(text, old) if project_texts.is_manifest(path) else None
+        except Unpatchable as why:
+            raise UnusableEdit(f"{path} cannot be changed: {why}; rename {old} by hand") from None
+        if found is None:
+            continue
+        whole, below = found
+        addresses = {old: new}
+        for child in below if whole == old else ():
+            addresses[child] = Address(child.kind, f"{new.name}{child.name.removeprefix(old.name)}")
+        if taken := [address for address in addresses.values() if address in declared - addresses.keys()]:
+            raise UnusableEdit(f"{taken[0]} is already declared; choose another name")
+        return rename.Renaming(old, new, declared, addresses)
+    raise UnusableEdit(f"{old} is declared with for_each; rename the item, and add moved: [{old}] by hand")
 
 
 def _check(old: Address, new: Address, declared: set[Address], before: Mapping[str | None, Declared]) -> None:
@@ -77,7 +92,7 @@ def _check_result(
     renaming: rename.Renaming,
 ) -> None:
     """Raises UnusableEdit if the changed files declare anything else than the renamed resource."""
-    old, new = renaming.old, renaming.new
+    old, addresses = renaming.old, renaming.addresses
     try:
         after = project_texts.load(source, texts)
     except InvalidProject as invalid:
@@ -85,7 +100,7 @@ def _check_result(
             f"after renaming {old} the manifests would be invalid", *(str(problem) for problem in invalid.problems[:5])
         ) from None
     for name, declarations in before.items():
-        expected = {new if address == old else address: declaration for address, declaration in declarations.items()}
+        expected = {addresses.get(address, address): declaration for address, declaration in declarations.items()}
         found = after.get(name, {})
         differing = [address for address in expected if address not in found] + [
             address
@@ -99,8 +114,8 @@ def _check_result(
 
 def _comparable(declaration: Declaration, renaming: rename.Renaming) -> tuple[object, ...]:
     """What a declaration says, with the new address, without positions."""
-    address = renaming.new if declaration.address == renaming.old else declaration.address
-    moved = {*declaration.moved} - {renaming.old, renaming.new}
+    address = renaming.addresses.get(declaration.address, declaration.address)
+    moved = {*declaration.moved} - renaming.addresses.keys() - {*renaming.addresses.values()}
     deliver = {name: replace(delivery, position=None) for name, delivery in declaration.deliver.items()}
     spec = {name: _rename_refs(value, renaming) for name, value in declaration.spec.items()}
     return (
@@ -128,7 +143,7 @@ def _rename_refs(value: Value, renaming: rename.Renaming) -> Value:
 
 
 def _rename_ref(ref: Ref, renaming: rename.Renaming) -> Ref:
-    return replace(ref, target=renaming.new) if ref.target == renaming.old else ref
+    return replace(ref, target=renaming.addresses.get(ref.target, ref.target))
 
 
 def _rename_template(template: Template, renaming: rename.Renaming) -> Template:
@@ -154,5 +169,6 @@ def _find_mentions(source: ProjectSource, texts: Mapping[str, str], renaming: re
     for path in (*texts, *others):
         with suppress(files.Unreadable):
             text = texts.get(path) or files.read(source.path, path, MAX_BYTES).decode(errors="replace")
-            for number in rename.find_mentions(text, renaming.old):
+            numbers = {number for address in renaming.addresses for number in rename.find_mentions(text, address)}
+            for number in sorted(numbers):
                 yield f"{path}:{number}"

@@ -16,6 +16,7 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
 
 _LONGEST = 60  # characters of a name
+_LONGEST_BELOW = 90  # characters of a child's name that begins with its parent's: leaves room for a number
 _ROUGH = re.compile(r"[^a-z0-9._]+")
 _TITLES = ("name", "domain")
 _PLACES = ("hostports", "url", "address", "cidr", "labels", "type", "match")
@@ -47,6 +48,9 @@ def choose_name(kind: Kind, live: Live, name_of: Callable[[str, str], str | None
     """
     best = next((slugged for title in _find_titles(kind, live, name_of) if (slugged := slugify(title))), None)
     best = best or f"{to_kebab_case(kind.name)}-{slugify(live.id[-6:]) or 'x'}"
+    above = _find_whole(kind, live, name_of)
+    if above and not best.startswith(f"{above}-") and len(above) + len(best) <= _LONGEST_BELOW:
+        best = f"{above}-{best}"  # as an inline child it has this name
     name, number = best, 1
     while name.lower() in used:
         number += 1
@@ -93,6 +97,14 @@ def _find_parent_name(
             if isinstance(id, str) and (name := name_of(target, id)):
                 return name
     return None
+
+
+def _find_whole(kind: Kind, live: Live, name_of: Callable[[str, str], str | None]) -> str | None:
+    """The name of the parent whose manifest can declare the object inline."""
+    if kind.part_of is None or not kind.part_of.inline:
+        return None
+    id = live.parent_id if kind.parent is not None else read(kind.by_name[kind.part_of.field], live.body)
+    return name_of(kind.part_of.kind, id) if isinstance(id, str) else None
 
 
 def _find_text(value: Json) -> Iterator[str]:

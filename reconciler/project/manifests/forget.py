@@ -9,7 +9,7 @@ from reconciler.languages.yaml import reader as yaml
 from reconciler.model.address import Address
 from reconciler.model.value import OMITTED, Json
 from reconciler.project.documents.budget import Budget
-from reconciler.project.manifests import for_each, write
+from reconciler.project.manifests import children, for_each, write
 from reconciler.project.yaml import emit, patch
 
 _HEAD: Final = ("kind", "name", "id")
@@ -38,8 +38,15 @@ def forget_in_manifest(
                 for path, address in reversed(selected.items()):  # the last one first: positions stay valid
                     text = patch.patch_text(text, line, path, OMITTED)
                     added = write.append(added, _render(address, ids.get(address)))
-        elif (address := _address(value)) in addresses:
+            continue
+        if (address := _address(value)) in addresses:
             text = _forget_document(text, line, value, ids.get(address))
+        for child in children.list_addresses(value):
+            is_left = address not in addresses or child in ids  # otherwise it ends with its parent
+            if is_left and child in addresses and (entry := children.find_place(value, child)):
+                id = ids.get(child)
+                text = patch.patch_text(text, line, (*entry, "ensure"), "forgotten")
+                text = patch.patch_text(text, line, (*entry, "id"), id) if id else text
     return write.append(text, added) if added else text
 
 
@@ -51,6 +58,7 @@ def declared_in(text: str) -> Iterator[Address]:
             yield from (address for _, address in _items(document))
         else:
             yield _address(value)
+            yield from children.list_addresses(value)
 
 
 def forget_in_environment(text: str, addresses: Collection[Address], ids: Mapping[Address, str]) -> str:

@@ -6,7 +6,7 @@ Changes only the characters of names and references, so that comments, order, qu
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import yaml as libyaml
@@ -15,7 +15,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.kind import Home
+from reconciler.model.kind import Home, Kind
+from reconciler.project.documents import entries
+from reconciler.project.manifests import children
 from reconciler.project.yaml import emit, patch
 from reconciler.project.yaml.patch import Unpatchable
 
@@ -29,46 +31,71 @@ _Edit = tuple[int, int, str]  # offsets of the replaced characters, and their re
 
 
 class Renaming(Struct, frozen=True):
-    """A new name of a declared resource. `declared`: all addresses, since a name may contain dots."""
+    """A new name of a declared resource.
+
+    declared   all addresses, since a name may contain dots
+    addresses  old → new address of the resource and of its inline children, whose names begin with its name
+    """
 
     old: Address
     new: Address
     declared: Collection[Address]
+    addresses: Mapping[Address, Address]
 
     def rename_reference(self, text: str) -> str | None:
         """The new text of a reference such as `Kind/name.output`; None if it refers to another resource."""
         kind, slash, rest = text.partition("/")
-        if not slash or kind != self.old.kind:
+        if not slash:
             return None
         name = rest
         while Address(kind, name) not in self.declared:
             name, dot, _ = name.rpartition(".")
             if not dot:
                 return None
-        return f"{self.new}{rest[len(name) :]}" if name == self.old.name else None
+        renamed = self.addresses.get(Address(kind, name))
+        return None if renamed is None else f"{renamed}{rest[len(name) :]}"
 
 
 def rename_in_manifests(text: str, renaming: Renaming) -> str:
     """Renames the resource and the references to it in a file of manifests. Raises Unpatchable."""
     nodes, positions = _compose(text)
     edits: list[_Edit] = []
-    declaring = None
+    declaring: tuple[int, tuple[str, ...]] | None = None
     for index, node in enumerate(nodes):
         keys = _keys(node)
-        for key in ("spec", "for_each"):
+        for key in ("spec", "for_each", *_maps_of(keys)):
             if key in keys:
                 edits += _rename_references(keys[key], text, positions, renaming)
-        if _declares(node, renaming.old):
-            declaring = index
-            name = keys["name"]
-            edits.append(_replace(name, text, positions, renaming.old.name, _name_as_yaml(name, renaming)))
+        place = _find_place(keys, renaming.old)
+        if place is None:
+            continue
+        if not place:
+            declaring, name, renamed = (index, ()), keys["name"], renaming.new.name
+        else:
+            parent = str(keys["name"].value)
+            declaring, renamed = (index, (place[0], _key_below(parent, renaming))), _key_below(parent, renaming)
+            name = next(key for key, _ in _pairs(keys[place[0]]) if key.value == place[1])
+        edits.append(_replace(name, text, positions, str(name.value), _name_as_yaml(name, renamed)))
     changed = _splice(text, edits)
-    return changed if declaring is None else _add_move(changed, declaring, renaming)
+    return changed if declaring is None else _add_move(changed, *declaring, renaming)
 
 
-def declares(text: str, address: Address) -> bool:
-    """Whether a document of the file declares the address literally, without `for_each`. Raises Unpatchable."""
-    return any(_declares(node, address) for node in _compose(text)[0])
+def find_declaration(text: str, address: Address) -> tuple[Address, Sequence[Address]] | None:
+    """The resource of the document that declares the address literally, and its inline children. Raises Unpatchable.
+
+    The resource is another one if the address is that of an inline child.
+    """
+    for node in _compose(text)[0]:
+        keys = _keys(node)
+        if _find_place(keys, address) is not None:
+            whole = Address(str(keys["kind"].value), str(keys["name"].value))
+            below = [
+                entries.address_of(child, whole.name, str(key.value))
+                for name, child in _maps_of(keys).items()
+                for key, _ in _pairs(keys[name])
+            ]
+            return whole, below
+    return None
 
 
 def rename_in_settings(text: str, renaming: Renaming) -> str:
@@ -79,9 +106,12 @@ def rename_in_settings(text: str, renaming: Renaming) -> str:
     nodes, positions = _compose(text)
     edits: list[_Edit] = []
     for node in nodes:
-        for key, value in node.value if isinstance(node, MappingNode) else ():
-            if key.value == str(renaming.old):
-                edits.append(_replace(key, text, positions, str(renaming.old), str(renaming.new)))
+        for key, value in _pairs(node):
+            if (renamed := renaming.rename_reference(key.value)) is not None and key.value in map(
+                str, renaming.addresses
+            ):
+                edits.append(_replace(key, text, positions, key.value, renamed))
+            edits += _rename_entry(key.value, value, text, positions, renaming)
             if "/" in key.value or key.value == "defaults":
                 edits += _rename_references(value, text, positions, renaming)
             if key.value == "drift":
@@ -109,24 +139,52 @@ def _compose(text: str) -> tuple[list[Node], list[int]]:
     return nodes, [len(text) - len(body), *(found.end() for found in re.finditer("\n", text))]
 
 
+def _pairs(node: Node) -> list[tuple[Node, Node]]:
+    return node.value if isinstance(node, MappingNode) else []
+
+
 def _keys(node: Node) -> dict[Any, Node]:
-    return {key.value: value for key, value in node.value} if isinstance(node, MappingNode) else {}
+    return {key.value: value for key, value in _pairs(node)}
 
 
-def _declares(node: Node, address: Address) -> bool:
-    keys = _keys(node)
-    kind, name = keys.get("kind"), keys.get("name")
-    return (
-        isinstance(kind, ScalarNode)
-        and isinstance(name, ScalarNode)
-        and (kind.value, name.value) == address
-        and "for_each" not in keys
-    )
+def _maps_of(keys: Mapping[Any, Node]) -> Mapping[str, Kind]:
+    """The kinds of the children that a document with these keys declares inline, by the key of their map."""
+    kind = keys.get("kind")
+    if not isinstance(kind, ScalarNode) or not kind.value.isidentifier():
+        return {}
+    return {key: child for key, child in kinds.inline_children(kind.value).items() if key in keys}
 
 
-def _name_as_yaml(node: Node, renaming: Renaming) -> str:
+def _find_place(keys: Mapping[Any, Node], address: Address) -> tuple[str, ...] | None:
+    """The path of the literal declaration of a resource in a document, as of `children.find_place`."""
+    names = {key: keys[key].value for key in ("kind", "name", "for_each") if key in keys}
+    maps = {key: {str(entry.value): None for entry, _ in _pairs(keys[key])} for key in _maps_of(keys)}
+    found = children.find_place({**names, **maps}, address)
+    return None if found is None else tuple(map(str, found))
+
+
+def _key_below(parent: str, renaming: Renaming) -> str:
+    """The new key of an inline child. Raises Unpatchable if the new name is not one below its parent."""
+    key = renaming.new.name.removeprefix(f"{parent}-")
+    if not key or key == renaming.new.name:
+        raise Unpatchable(f"it is declared inline, so that its name begins with {parent}-")
+    return key
+
+
+def _rename_entry(
+    address: str, patch_node: Node, text: str, positions: list[int], renaming: Renaming
+) -> Iterator[_Edit]:
+    """Renames the key of an inline child in an environment's patch of its parent."""
+    kind, _, parent = address.partition("/")
+    for key, child in kinds.inline_children(kind).items() if kind.isidentifier() else ():
+        for entry, _ in _pairs(_keys(patch_node).get(key, patch_node)) if key in _keys(patch_node) else ():
+            if entries.address_of(child, parent, str(entry.value)) == renaming.old:
+                renamed = _name_as_yaml(entry, _key_below(parent, renaming))
+                yield _replace(entry, text, positions, str(entry.value), renamed)
+
+
+def _name_as_yaml(node: Node, name: str) -> str:
     """The new name as it stands in the file: in quotes if it would not be text without them."""
-    name = renaming.new.name
     return name if getattr(node, "style", None) in ("'", '"') else emit.scalar(name)
 
 
@@ -179,16 +237,26 @@ def _splice(text: str, edits: list[_Edit]) -> str:
     return text
 
 
-def _add_move(text: str, index: int, renaming: Renaming) -> str:
-    """Adds the former address to `moved` of the document with this number."""
+def _add_move(text: str, index: int, entry: tuple[str, ...], renaming: Renaming) -> str:
+    """Adds the former address to `moved` of the document with this number, or of an entry in it."""
     if kinds.get(renaming.old.kind).home is Home.FILE:
         return text  # it has no object that could be moved
-    node = _compose(text)[0][index]
-    before = _keys(node).get("moved")
+    nodes, positions = _compose(text)
+    node = nodes[index]
+    within = node
+    for key in entry:
+        within = _keys(within)[key]
+    keys = _keys(within)
+    before = keys.get("moved")
     written = [item.value for item in before.value] if isinstance(before, SequenceNode) else []
     written += [before.value] if isinstance(before, ScalarNode) and before.value not in ("", "null", "~") else []
     moved = [address for address in written if address != str(renaming.new)] + [str(renaming.old)]
-    line = node.start_mark.line + 1
-    if before is not None:
-        return patch.patch_text(text, line, ("moved",), list(moved))
-    return patch.insert_key(text, line, _HEAD, "moved", list(moved))
+    if before is not None or entry or getattr(node, "flow_style", False):
+        value = moved[0] if entry and len(moved) == 1 else list(moved)
+        return patch.patch_text(text, node.start_mark.line + 1, (*entry, "moved"), value)
+    head = max((keys[name] for name in _HEAD if name in keys), key=lambda value: value.end_mark.line)
+    first = node.value[0][0]
+    at = text.find("\n", positions[head.end_mark.line] + head.end_mark.column)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    line = f"{' ' * first.start_mark.column}moved: {emit.flow(moved)}{newline}"
+    return text[: at + 1] + line + text[at + 1 :] if at >= 0 else f"{text}{newline}{line}"

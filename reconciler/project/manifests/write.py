@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from reconciler.model.address import Address
+from reconciler.model.address import NAME, Address
 from reconciler.model.kind import Kind
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.importing.describe import Attachment
@@ -32,11 +32,40 @@ def render_files(
     for resource in imported:
         files[file_of(resource, kinds, folder)].append(resource)
     included: dict[str, str] = {}
-    manifests = {
-        path: "---\n".join(render_document(member, folder, included) for member in _sort_members(members, kinds))
-        for path, members in sorted(files.items())
-    }
+    manifests: dict[str, str] = {}
+    for path, members in sorted(files.items()):
+        inline, others = _find_inline(_sort_members(members, kinds), kinds)
+        documents = [render_document(member, folder, included, inline.get(member.address)) for member in others]
+        manifests[path] = "---\n".join(documents)
     return manifests, included
+
+
+_Maps = Mapping[str, list[Imported]]
+"""The inline children of a resource, by the key of their map."""
+
+
+def _find_inline(
+    members: Iterable[Imported], kinds: Mapping[str, Kind]
+) -> tuple[Mapping[Address, _Maps], list[Imported]]:
+    """The children in a file that are written inline, by parent, and the other resources."""
+    members = list(members)
+    here = {member.address for member in members}
+    inline: dict[Address, dict[str, list[Imported]]] = defaultdict(lambda: defaultdict(list))
+    others = []
+    for member in members:
+        part_of = kinds[member.address.kind].part_of
+        link = member.spec.get(part_of.field) if part_of is not None and part_of.inline else None
+        if part_of is not None and isinstance(link, Ref) and link.target in here and _key(member, link.target):
+            inline[link.target][part_of.inline].append(member)
+        else:
+            others.append(member)
+    return inline, others
+
+
+def _key(child: Imported, parent: Address) -> str:
+    """The key of a child in the map of its parent; empty if its name does not begin with that of the parent."""
+    key = child.address.name.removeprefix(f"{parent.name}-")
+    return key if key != child.address.name and NAME.fullmatch(key) else ""
 
 
 def file_of(resource: Imported, kinds: Mapping[str, Kind], folder: str) -> str:
@@ -74,15 +103,34 @@ def _sort_members(members: list[Imported], kinds: Mapping[str, Kind]) -> list[Im
     return sorted(members, key=order)
 
 
-def render_document(resource: Imported, folder: str, included: dict[str, str]) -> str:
-    """Renders one manifest. Adds long texts to `included`, by path."""
+def render_document(resource: Imported, folder: str, included: dict[str, str], children: _Maps | None = None) -> str:
+    """Renders one manifest, with its inline children. Adds long texts to `included`, by path."""
     lines = [f"kind: {resource.address.kind}", f"name: {emit.scalar(resource.address.name)}"]
     if resource.id is not None:
         lines.append(f"id: {emit.scalar(resource.id)}")
     lines += _lifecycle(resource)
     spec = {name: _to_yaml_value(value, resource, (name,), folder, included) for name, value in resource.spec.items()}
     lines += emit.block({"spec": spec})
+    for name, members in (children or {}).items():
+        lines.append(f"{name}:")
+        for member in members:
+            lines += _render_entry(member, resource.address, folder, included)
     return "\n".join(lines) + "\n"
+
+
+def _render_entry(child: Imported, parent: Address, folder: str, included: dict[str, str]) -> Iterator[str]:
+    """Renders an inline child: its spec without the reference to the parent, and the other keys of its manifest."""
+    inner = emit.INDENT * 2
+    yield f"{emit.INDENT}{emit.scalar(_key(child, parent))}:"
+    if child.id is not None:
+        yield f"{inner}id: {emit.scalar(child.id)}"
+    yield from (f"{inner}{line}" for line in _lifecycle(child))
+    spec = {
+        name: _to_yaml_value(value, child, (name,), folder, included)
+        for name, value in child.spec.items()
+        if not (isinstance(value, Ref) and value.target == parent)
+    }
+    yield from emit.block(spec, inner)
 
 
 def _lifecycle(resource: Imported) -> Iterator[str]:
