@@ -108,6 +108,7 @@ def make_owner(draft: OwnerDraft, known: ResolvedValues, kind: Kind, *, stack: s
         protect=draft.protect,
         pending=draft.pending,
         replaces=draft.replaces,
+        sources=draft.sources,
     )
 
 

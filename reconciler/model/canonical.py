@@ -30,12 +30,14 @@ from reconciler.model.value import (
     Value,
     canonical,
     digest,
+    find_secrets,
     has_secret,
     is_known,
     substitute,
 )
 
 CanonicalFields = dict[str, Value]  # field name → canonical value
+_OUTSIDE = ("env:", "file:")  # beginnings of the sources of secrets that are not written in a manifest
 
 
 def canonical_spec(kind: Kind, spec: Mapping[str, Value]) -> CanonicalFields:
@@ -311,6 +313,20 @@ def leaf_at(fields: Iterable[Field], path: str) -> Field | None:
     name, _, rest = path.partition(".")
     field = next((field for field in fields if field.name == name), None)
     return field if field is None or not rest else leaf_at(field.fields, rest)
+
+
+def digest_sources(kind: Kind, spec: Mapping[str, Value]) -> dict[str, str]:
+    """A digest for each top-level field that names environment variables or files for its secrets."""
+    found = {}
+    for field in kind.fields:
+        sources = [
+            [list(place), secret.source]
+            for place, secret in find_secrets(spec.get(field.name))
+            if secret.source.startswith(_OUTSIDE)
+        ]
+        if sources:
+            found[field.name] = digest(sources)
+    return found
 
 
 def digests(applied: Mapping[str, Value], salt: str) -> dict[str, str]:

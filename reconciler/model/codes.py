@@ -724,6 +724,18 @@ _PLANS: Final = {
         "Compare the age of the snapshot with the changes made since.",
         _WARNING,
     ),
+    "secrets-assumed": Code(
+        "Secrets could not be read, and are assumed to be those that were last applied.",
+        "With `--secrets unchanged`, a plan needs no secret that a manifest names by `from_env` or `from_file`.",
+        "Nothing: an apply has the secrets, compares them, and sends none that differs.",
+        (Severity.NOTE,),
+    ),
+    "secret-not-applied": Code(
+        "A secret differs from the one that was last applied, which the plan assumed to be unchanged.",
+        "The plan was made with `--secrets unchanged`, without the secret. The apply has it, and compares it.",
+        "Name the secret by another variable or file in the manifest, or plan without `--secrets unchanged`.",
+        _WARNING,
+    ),
     "not-adoptable": Code(
         "A resource to adopt is not declared, or is declared absent.",
         "`adopt` connects a declaration with an existing object, so that a declaration is required.",

@@ -42,6 +42,7 @@ class Owner(NamedTuple):
     protect    deleting the object requires approval, even after its declaration was removed
     pending    the one-time secret of the object was not delivered yet
     replaces   the id of the object that this one replaces, while both exist
+    sources    a digest for each top-level field with secrets: which environment variables and files it names for them
     """
 
     stack: str
@@ -51,6 +52,7 @@ class Owner(NamedTuple):
     protect: bool = False
     pending: bool = False
     replaces: str | None = None
+    sources: Mapping[str, str] = _NOTHING
 
 
 def write(text: str, owner: Owner) -> str:
@@ -119,6 +121,7 @@ def room(text: str, record: Owner, kind: Kind) -> int:
     if size <= LIMIT - MOST:
         return LIMIT - MOST
     full = record._replace(intent="0" * 16, applied=dict.fromkeys(record.applied, "0" * 10))
+    full = full._replace(sources=dict.fromkeys(record.sources, "0" * 10))
     return LIMIT - _bytes(write(text, fit(text, full, kind))) + size
 
 
@@ -192,6 +195,8 @@ def _encode(owner: Owner) -> str:
         record["pending"] = True
     if owner.replaces:
         record["replaces"] = owner.replaces
+    if owner.sources:
+        record["sources"] = dict(sorted(owner.sources.items()))
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -239,7 +244,7 @@ def _decode(record: Any, metadata: str) -> Owner | None:
         where = Address.parse(address)
     except ValueError:
         return None
-    applied, replaces = record.get("applied"), record.get("replaces")
+    applied, replaces, sources = record.get("applied"), record.get("replaces"), record.get("sources")
     return Owner(
         _once(stack),
         where,
@@ -248,6 +253,7 @@ def _decode(record: Any, metadata: str) -> Owner | None:
         record.get("protect") is True,
         record.get("pending") is True,
         replaces if isinstance(replaces, str) else None,
+        {_once(name): str(value) for name, value in sources.items()} if isinstance(sources, dict) else _NOTHING,
     )
 
 

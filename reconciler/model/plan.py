@@ -54,6 +54,7 @@ class OwnerDraft(Struct, frozen=True):
     pending: bool = False
     replaces: str | None = None
     adopted: bool = False  # of a binding: the object was adopted without approval
+    sources: Mapping[str, str] = field(default_factory=dict)  # as of an owner record
 
 
 class Call(Struct, frozen=True):
@@ -85,6 +86,21 @@ class Observed(Struct, frozen=True):
     owner: str = ""
     """The owner: "prod TLSEdge/payments", followed by ", protected" if protected; empty: unmanaged. For an object
     without an owner record, the stack of its parent."""
+
+
+class AssumedSecret(Struct, frozen=True):
+    """A sensitive value that was not read and is assumed to be the one last applied.
+
+    path     `oidc.client_secret`, or of a place inside a document
+    source   `env:NAME` or `file:path`
+    salt     of the digest
+    """
+
+    address: Address
+    path: str
+    source: str
+    salt: str
+    digest: str
 
 
 class ApprovalItem(Struct, frozen=True):
@@ -193,6 +209,8 @@ class Plan(Struct, frozen=True):
     manifest_digest: str = ""
     declared: int = 0  # resources in the manifests
     judged: Mapping[str, str] = field(default_factory=dict)  # the policies that were evaluated, and a digest of each
+    unread: tuple[str, ...] = ()  # the sources of secrets that were not read, such as `env:NAME`
+    assumed: tuple[AssumedSecret, ...] = ()
     access_tests: tuple[AccessResult, ...] = ()
     health: tuple[HealthRow, ...] | None = None  # of the stack's objects, in drift; None: it was not judged
     commit: str = ""

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from operator import is_
 from typing import Any, Final, NoReturn
 
 from msgspec import Struct
@@ -112,6 +113,16 @@ class Sealed(Secret):
     __hash__ = None  # type: ignore[assignment]  # equal secrets may have only one spelling in common
 
 
+class UnreadSecret(Sealed):
+    """A secret that this run may not read. It has digests if its value is assumed to be the one last applied."""
+
+    __slots__ = ()
+
+    @property
+    def is_assumed(self) -> bool:
+        return bool(self.digests)
+
+
 def reveal_text(value: Value) -> str | None:
     """The text of a plain text or a secret, None for any other value. For checks, never for output."""
     if isinstance(value, Secret) and not isinstance(value, Sealed):
@@ -120,9 +131,13 @@ def reveal_text(value: Value) -> str | None:
 
 
 class Hidden(Struct, frozen=True):
-    """The digest of a sensitive value, which replaces the value in a plan. Equal digests: equal values."""
+    """The digest of a sensitive value, which replaces the value in a plan. Equal digests: equal values.
+
+    unread   the source of a value that was not read and is not known, such as `env:NAME`; the digest is empty
+    """
 
     digest: str
+    unread: str = ""
 
 
 def references(value: Value) -> Iterator[Ref]:
@@ -240,6 +255,39 @@ def secrets_in(value: Value) -> Iterator[Secret]:
             for item in value:
                 if item.__class__ not in _PLAIN:
                     yield from secrets_in(item)
+
+
+def replace_secrets(value: Value, convert: Callable[[Secret], Secret]) -> Value:
+    """The value with each secret replaced by the result of `convert`; the value itself if nothing changes."""
+    if value.__class__ in _PLAIN:
+        return value
+    match value:
+        case Secret():
+            return convert(value)
+        case JsonTemplate(parts):
+            return JsonTemplate(tuple(convert(part) if isinstance(part, Secret) else part for part in parts))
+        case dict():
+            members = {key: replace_secrets(item, convert) for key, item in value.items()}
+            return value if all(map(is_, members.values(), value.values())) else members
+        case list() | tuple():
+            items = [replace_secrets(item, convert) for item in value]
+            return value if all(map(is_, items, value)) else items
+    return value
+
+
+def find_secrets(value: Value, at: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Secret]]:
+    """Yields each secret in maps and lists, with its path."""
+    match value:
+        case Secret():
+            yield at, value
+        case dict():
+            for key, item in value.items():
+                if item.__class__ not in _PLAIN:
+                    yield from find_secrets(item, (*at, key))
+        case list() | tuple():
+            for index, item in enumerate(value):
+                if item.__class__ not in _PLAIN:
+                    yield from find_secrets(item, (*at, index))
 
 
 def value_at(value: Value, path: Iterable[str | int], missing: Any = None) -> Value:

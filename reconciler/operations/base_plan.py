@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Base, Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import Sealed, Secret, Value
+from reconciler.model.value import Sealed, Secret, UnreadSecret, Value
 from reconciler.operations import access_checks, policy_checks
 from reconciler.operations.base_side import BaseSide, Unreadable
 from reconciler.operations.opening.base_files import BaseFiles
@@ -90,15 +90,20 @@ class _Reader(Struct, frozen=True, dict=True):
     def _read_settings(self) -> Config:
         environment = self.project.config.environment
         name = environment.name if environment is not None else None
-        settings = load_config(self.files.root, self.project.runtime.environ, name, self._absent)
+        settings = load_config(self.files.root, self._environ, name, self._absent)
         if unread := list(find_unread(settings)):
             raise Rejected(unread)
         return settings
 
     def _read_manifest(self, settings: Config) -> Manifest:
         self.files.add(*settings.manifests)
-        environ, variables = self.project.runtime.environ, self.project.variables
-        return load_manifests(settings, environ, variables, self._absent).manifest
+        return load_manifests(settings, self._environ, self.project.variables, self._absent).manifest
+
+    @property
+    def _environ(self) -> Mapping[str, str]:
+        """The environment, without the secrets that plans may not read."""
+        unread = {source.removeprefix("env:") for source in self.project.options.unread}
+        return {name: text for name, text in self.project.runtime.environ.items() if name not in unread}
 
     @cached_property
     def _absent(self) -> Absent:
@@ -122,8 +127,13 @@ def attribute_changes(project: OpenProject, plan: Plan, snapshot: Snapshot) -> P
     if side.base.behind or side.base.problems or side.manifest is None:
         return replace(plan, base=side.base)
     options = replace(
-        project.options, to_replace=frozenset(), rule_changes=None, find_lost_rules=None, adopting=None
-    )  # of the branch
+        project.options,  # without those of the branch
+        to_replace=frozenset(),
+        rule_changes=None,
+        find_lost_rules=None,
+        adopting=None,
+        base_sources={},
+    )
     return attribute(plan, planner.plan(side.manifest, snapshot, kinds.list_planned(), options), side.base)
 
 
@@ -136,11 +146,13 @@ def _read_from(project: OpenProject) -> Absent:
     secrets = {**project.sealed, **{secret.source: secret for secret in project.account.secrets}}
 
     def read_here(source: str, is_secret: bool) -> Value | None:
+        if is_secret and source in project.options.unread:
+            return UnreadSecret(source)
         if is_secret and source in secrets:
             return secrets[source]  # of a plan from a snapshot file it may be known by its digest only
         word, _, path = source.partition(":")
         if is_secret and (word != "file" or not here.has("from_file", path, is_secret=True)):
-            return Sealed(source)
+            return UnreadSecret(source) if project.options.assumes_secrets else Sealed(source)
         if word != "file":
             return None
         text = here.read("from_file", path, is_secret=is_secret)

@@ -8,6 +8,10 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.canonical import digest_sources
+from reconciler.model.manifest import Manifest
 from reconciler.operations.base_plan import read_base
 from reconciler.operations.open_project import OpenProject
 from reconciler.planning.judging import rules as judging
@@ -26,7 +30,10 @@ def judge_by_base(project: P, ref: str | None) -> P:
         return project
     side, head = read_base(project, ref), project.read_rules()
     unreadable = [judging.report_unreadable(part.part, part.why, part.causes, head) for part in side.unreadable]
-    judgment = judge(project.options, side.rules, head, unreadable, side.base.ref)
+    options = project.options
+    if options.assumes_secrets and side.manifest is not None:
+        options = replace(options, base_sources=_list_sources(side.manifest))
+    judgment = judge(options, side.rules, head, unreadable, side.base.ref)
     judged = dataclasses.replace(
         project,
         options=judgment.options,
@@ -35,6 +42,14 @@ def judge_by_base(project: P, ref: str | None) -> P:
         base_tests=judgment.tests,
     )
     return judged if side.rules is None else _with_limits(judged, judgment.settings)
+
+
+def _list_sources(manifest: Manifest) -> Mapping[Address, Mapping[str, str]]:
+    """Which variables and files the declarations of the base name for their secrets, as digests."""
+    return {
+        address: digest_sources(kinds.get(address.kind), declaration.spec)
+        for address, declaration in manifest.declarations.items()
+    }
 
 
 def _with_limits(project: P, settings: Mapping[str, Any]) -> P:

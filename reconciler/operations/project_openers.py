@@ -12,7 +12,7 @@ from reconciler.api.client import Account
 from reconciler.api.origin import Origin
 from reconciler.model.change import Risk
 from reconciler.model.manifest import Manifest
-from reconciler.model.value import Sealed, Secret, secrets_in
+from reconciler.model.value import Secret, UnreadSecret, secrets_in
 from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.open_project import OpenProject
 from reconciler.operations.opening import account_identity
@@ -37,10 +37,21 @@ def open_project(source: ProjectSource, *, partial_if_invalid: bool = False) -> 
     partial_if_invalid  leave out invalid declarations, if only some are; see `Manifest.unread`
     """
     settings = source.read_settings()
+    unread: set[str] = set()
+
+    def assume(name: str, is_secret: bool) -> Secret | None:
+        if not is_secret:
+            return None
+        unread.add(name)
+        return UnreadSecret(name)
+
     with invalid_project():
         environ, variables = source.runtime.environ, source.variables
-        loaded = load_manifests(settings, environ, variables, partial_if_invalid=partial_if_invalid)
-        return _workspace(source, settings, loaded)
+        absent = assume if source.assumes_secrets else None
+        loaded = load_manifests(settings, environ, variables, absent, partial_if_invalid=partial_if_invalid)
+        opened = _workspace(source, settings, loaded)
+    options = replace(opened.options, unread=frozenset(unread), assumes_secrets=source.assumes_secrets)
+    return dataclasses.replace(opened, options=options)
 
 
 def open_partial_project(source: ProjectSource) -> OpenProject:
@@ -66,7 +77,7 @@ def open_to_import(source: ProjectSource) -> OpenProject:
 
 def open_offline(source: ProjectSource, snapshot_file: SnapshotFile) -> tuple[OpenProject, tuple[str, ...]]:
     """The project for a plan from a snapshot file, without API key and network, and the sources of secrets that are
-    neither in the environment nor in the file.
+    neither in the environment nor in the file: these are assumed to be as last applied.
 
     A secret that the environment does not have counts as unchanged since the snapshot.
     """
@@ -78,7 +89,7 @@ def open_offline(source: ProjectSource, snapshot_file: SnapshotFile) -> tuple[Op
             return None
         if name not in snapshot_file.secrets:
             unread[name] = None
-        return snapshot_file.secrets.get(name) or Sealed(name)
+        return snapshot_file.secrets.get(name) or UnreadSecret(name)
 
     with invalid_project():
         environ, variables = source.runtime.environ, source.variables
@@ -86,7 +97,8 @@ def open_offline(source: ProjectSource, snapshot_file: SnapshotFile) -> tuple[Op
         nobody = Secret("", "nowhere")
         offline = replace(settings, base_url=snapshot_file.base_url, account=snapshot_file.account, api_key=nobody)
         opened = _workspace(source, offline, loaded)
-        return dataclasses.replace(opened, sealed=snapshot_file.secrets), tuple(unread)
+        options = replace(opened.options, unread=frozenset(unread), assumes_secrets=bool(unread))
+        return dataclasses.replace(opened, options=options, sealed=snapshot_file.secrets), tuple(unread)
 
 
 def open_with_plan(source: ProjectSource, file: Path) -> tuple[OpenProject, PlanFile]:
@@ -154,5 +166,6 @@ def _base_url(settings: Config) -> str:
 
 
 def _secrets_of(manifest: Manifest) -> tuple[Secret, ...]:
-    """Every secret in the specs of declarations."""
-    return tuple(secret for declaration in manifest.declarations.values() for secret in secrets_in(declaration.spec))
+    """Every secret in the specs of declarations that could be read."""
+    found = (secret for declaration in manifest.declarations.values() for secret in secrets_in(declaration.spec))
+    return tuple(secret for secret in found if not isinstance(secret, UnreadSecret))

@@ -15,17 +15,18 @@ from reconciler.access.account import Account, Resource
 from reconciler.access.programs import Builder
 from reconciler.model.access_change import AccessChange
 from reconciler.model.address import Address
-from reconciler.model.canonical import canonical_spec
+from reconciler.model.canonical import CanonicalFields, canonical_spec
 from reconciler.model.change import Action, Change
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure, Manifest
-from reconciler.model.plan import Approval, Observed, Plan
+from reconciler.model.plan import Approval, AssumedSecret, Observed, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live, LiveKey, Snapshot
-from reconciler.model.value import references, substitute
+from reconciler.model.value import Value, references, substitute
 from reconciler.planning import access
 from reconciler.planning.comparing.name_references import resolve_names
 from reconciler.planning.comparing.plan_fields import show_fields
+from reconciler.planning.comparing.unread_secrets import assume_applied, has_unread, report_assumed
 from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.deciding.additions import Addition, find_additions, report_unknown_additions, select_approved
 from reconciler.planning.deciding.bindings import find_binding_updates
@@ -51,7 +52,7 @@ from reconciler.planning.guards import (
 )
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
-from reconciler.planning.matching.match import match
+from reconciler.planning.matching.match import Match, match
 from reconciler.planning.matching.unclaimed import find_orphans, find_other_stacks, find_unmanaged
 from reconciler.planning.ordering import dependencies as order
 from reconciler.planning.ordering.call_graph import find_live_edges
@@ -207,6 +208,7 @@ class _Planning:
         self.references = References(self.decided, snapshot, self._find_skipped)
         self.undeclared: list[Decision] = []  # orphans and approved additions, to be deleted
         self.additions: list[Addition] = []
+        self.assumed: list[AssumedSecret] = []
         self.problems: list[Problem] = []
         self.decisions: list[Decision] = []
         self.sequenced = Sequenced()
@@ -283,7 +285,8 @@ class _Planning:
         for address in order.sort(self.dependencies):
             kind, declaration = self.kinds[address.kind], self.manifest.declarations[address]
             is_requested = address in self.options.to_replace
-            live = None if is_requested else is_up_to_date(self.assignments, kind, declaration, resolve, follows)
+            is_compared = is_requested or (self.options.unread and has_unread(declaration.spec))
+            live = None if is_compared else is_up_to_date(self.assignments, kind, declaration, resolve, follows)
             if live is None:
                 self.decided[address] = self._decide(kind, declaration)
             else:
@@ -297,6 +300,7 @@ class _Planning:
             applied = read_last_applied(self.index, kind, declaration, matched, self.references.follows)
             spec = restore_ids(self.index, kind, spec, matched.live, applied, self.references.is_forgotten)
             want = canonical_spec(kind, spec)
+        spec, want, assumed = self._assume_secrets(kind, declaration, spec, want, matched)
         unchanged = Decision(
             declaration.address, kind, live=matched.live, declaration=declaration, former=matched.former
         )
@@ -308,10 +312,24 @@ class _Planning:
         decision = decide(self.index, resolved, matched, self.options, self.references.follows)
         if decision.problem is not None:
             return self._report(decision, decision.problem)
+        self.assumed += assumed
         if decision.action is None and kind.keeps_owner:
             self.index.drop_form(matched.live)
             return unchanged  # takes less memory
         return self._check_references(decision, declaration, unchanged)
+
+    def _assume_secrets(
+        self, kind: Kind, declaration: Declaration, spec: dict[str, Value], want: CanonicalFields, matched: Match
+    ) -> tuple[dict[str, Value], CanonicalFields, tuple[AssumedSecret, ...]]:
+        """The declared values, with unread secrets as they were last applied where that is known."""
+        is_present = declaration.ensure is Ensure.PRESENT and matched.live is not None
+        if not self.options.unread or not is_present or not has_unread(spec):
+            return spec, want, ()
+        assert matched.live is not None
+        applied = read_last_applied(self.index, kind, declaration, matched, self.references.follows)
+        have, former = self.index.form(kind, matched.live), self.options.base_sources.get(declaration.address)
+        spec, assumed = assume_applied(kind, declaration.address, spec, want, have, applied, former)
+        return spec, canonical_spec(kind, spec) if assumed else want, assumed
 
     def _check_references(self, decision: Decision, declaration: Declaration, unchanged: Decision) -> Decision:
         """The decision, or to do nothing if it refers to a resource that is not planned or not available."""
@@ -365,6 +383,7 @@ class _Planning:
         entries = () if is_drift else access.find_access_changes(decisions, deleted_with, index)
         approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions, entries)
         selected = (decision for decision in decisions if options.selects(decision.address))
+        assumed = tuple(sorted(self.assumed, key=lambda secret: (secret.address, secret.path)))
         # Deletions first, in every output, so that they are not overlooked.
         changes = tuple(sorted(self._list_changes(changing), key=lambda change: change.action is not Action.DELETE))
         additions = tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned)
@@ -380,6 +399,7 @@ class _Planning:
                 *problems,
                 *report_separated_parts(deleted_with, index, options),
                 *report_unreadable_kinds(snapshot),
+                *report_assumed(assumed),
                 *delivery_targets.report_missing_files(selected, snapshot),
                 *(() if is_drift else find_unused(approvals, options)),
             ),
@@ -393,6 +413,8 @@ class _Planning:
             excludes=options.excludes,
             manifest_digest=self.manifest.digest,
             declared=len(self.manifest.declarations),
+            unread=tuple(sorted(options.unread)),
+            assumed=assumed,
             commit=options.commit,
             forecast=forecast(calls, snapshot, self.kinds, options.requests_per_minute),
             names=find_names(self.assignments, (*changes, *additions)),

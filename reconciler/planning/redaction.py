@@ -21,7 +21,7 @@ from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.snapshot import Live, LiveKey, Snapshot
-from reconciler.model.value import Json, Sealed, Secret, Value, digest, has_secret
+from reconciler.model.value import Json, Sealed, Secret, UnreadSecret, Value, digest, has_secret
 from reconciler.planning.comparing.plan_fields import secret_path
 from reconciler.planning.planner import match_all
 
@@ -61,15 +61,15 @@ def redact_snapshot(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind
 def seal(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dict[str, Sealed]:
     """The digests that replace each declared secret, by its source, where the secret is not available.
 
-    Secrets that are written in the manifest itself are left out.
+    Secrets that are written in the manifest itself, or were not read, are left out.
     """
     catalogue = {kind.name: kind for kind in kinds}
     intents = _find_intents(manifest, snapshot, kinds)
     sealed: dict[str, Sealed] = {}
     for address, declaration in manifest.declarations.items():
         for path, secret, value in _find_secrets(catalogue[address.kind].fields, declaration.spec):
-            if secret.source.startswith("manifest:"):
-                continue  # the manifest has the secret
+            if secret.source.startswith("manifest:") or isinstance(secret, UnreadSecret):
+                continue  # the manifest has the secret, or it is not known
             salts = [f"{address}:{secret_path(path)}", str(address), *intents[address]]
             current = _seal(value, salts, manifest.stack)
             raw = digest(secret, manifest.stack)

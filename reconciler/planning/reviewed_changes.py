@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from reconciler.model.change import Action, Change, Reason
-from reconciler.model.plan import Call, Plan
+from reconciler.model.plan import Call, OwnerDraft, Plan
 from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Template, Value, canonical
 
 T = TypeVar("T", Change, Call)
@@ -95,14 +95,19 @@ def _describe_call(call: Call) -> Json:
     return [
         [str(call.verb), _plain(call.path), call.target, _plain(call.body), call.overwrites],
         sorted([output, item.way, item.target, _plain(item.settings)] for output, item in call.deliver.items()),
-        owner and [str(owner.address), _plain(owner.text), _plain(owner.applied), owner.protect, owner.replaces],
+        owner and _describe_record(owner),
     ]
+
+
+def _describe_record(owner: OwnerDraft) -> Json:
+    fields = [_plain(owner.text), _plain(owner.applied), _plain(owner.sources)]
+    return [str(owner.address), *fields, owner.protect, owner.replaces]
 
 
 def _plain(value: Value) -> Json:
     match value:
-        case Hidden(text):
-            return {"hidden": text}
+        case Hidden(text, unread):
+            return {"unread": unread} if unread else {"hidden": text}
         case Secret():
             return {"secret": value.source}
         case Ref():

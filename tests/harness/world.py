@@ -206,7 +206,9 @@ class RandomAccount:
             intent = previous.intent if previous else intent
         salt = intent if kind.keeps_owner else str(draft.address)
         applied = digests(settle(kind, draft.applied, resolve), salt)
-        return Owner(self.stack, draft.address, intent, applied, draft.protect, draft.pending, draft.replaces)
+        return Owner(
+            self.stack, draft.address, intent, applied, draft.protect, draft.pending, draft.replaces, draft.sources
+        )
 
     def _bind(self, address: Address, binding: Binding | None) -> None:
         if binding is None:

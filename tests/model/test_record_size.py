@@ -13,7 +13,7 @@ from reconciler.engine.ports import Refused
 from reconciler.engine.requests import ResolvedValues
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.canonical import canonical_spec, collect_applied
+from reconciler.model.canonical import canonical_spec, collect_applied, digest_sources
 from reconciler.model.change import ChangedBy
 from reconciler.model.fields.annotations import Sensitive, ServerDefault
 from reconciler.model.fields.field import Field, Shape
@@ -67,7 +67,10 @@ def write_metadata(kind: Kind, text: str) -> str:
     """The metadata that the engine sends for an object with all fields that replaces another."""
     address = Address(kind.name, NAME)
     due = collect_applied(kind, canonical_spec(kind, {**fullest(kind.fields), "metadata": text}))
-    draft = OwnerDraft(address, text, applied=due, protect=True, pending=kind.one_time is not None, replaces=ID)
+    sources = digest_sources(kind, fullest(kind.fields))
+    draft = OwnerDraft(
+        address, text, applied=due, protect=True, pending=kind.one_time is not None, replaces=ID, sources=sources
+    )
     call = Call(f"create {address}", address, Verb.CREATE, kind.path, owner=draft)
     known = ResolvedValues(Plan(STACK))
     record = requests.make_owner(draft, known, kind, stack=STACK, intent="i" * 16)

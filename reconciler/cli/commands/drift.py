@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         reconciler drift --ignore 'TLSEdge/payments.description'
         reconciler drift --fail-on access
         reconciler drift --unmanaged
+        reconciler drift --secrets unchanged
     """,
 )
 @formats.option

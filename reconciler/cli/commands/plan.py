@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         reconciler plan
         reconciler plan --out .reconciler/plan.json --detailed-exitcode
         reconciler plan --base origin/main --fail-on approvals
+        reconciler plan --secrets unchanged --out .reconciler/plan.json
         reconciler plan --target 'TLSEdge/*' --format json | jq .summary
         reconciler plan --destroy --out .reconciler/plan.json
         reconciler plan --snapshot .reconciler/snapshot.json --max-age 12h

@@ -18,6 +18,7 @@ from reconciler.rendering.text_tools import count
     cls=Command,
     examples="""
         reconciler snapshot --out .reconciler/snapshot.json
+        reconciler snapshot --secrets unchanged --out .reconciler/snapshot.json
         reconciler plan --snapshot .reconciler/snapshot.json --max-age 12h
     """,
 )
@@ -28,7 +29,7 @@ from reconciler.rendering.text_tools import count
     type=options.OutputPath("name a file", path_type=Path),
     help="File to write.",
 )
-@options.account_options
+@options.snapshot_options
 def command(common: options.Options, out: Path) -> int:
     """Save the account to a file, without secret values, to plan without an API key (`plan --snapshot`).
 

@@ -30,6 +30,7 @@ class Options(Struct, frozen=True):
 
     is_found  the project directory was found above the current directory, and not given
     events    a file for events as JSON lines; `-` is standard error
+    secrets   `unchanged`: those that cannot be read are assumed to be as last applied
     allow     approvals: (rule, kind) → count, such as ("delete", "ReservedDomain") → 1
     runtime   replacements that the caller of `main` passed
     observer  traces and metrics of the run, if enabled
@@ -50,6 +51,7 @@ class Options(Struct, frozen=True):
     adopt: bool = False
     to_replace: tuple[str, ...] = ()
     allow: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    secrets: str = "read"
     runtime: Runtime | None = None
     observer: Telemetry | None = None
 
@@ -69,7 +71,8 @@ class Options(Struct, frozen=True):
         runtime = self.runtime or Runtime()
         if self.observer is not None:
             runtime = replace_fields(runtime, observer=self.observer)
-        return ProjectSource(self.project, self.environment, self.variables, self.parallelism, runtime)
+        assumes = self.secrets == "unchanged"
+        return ProjectSource(self.project, self.environment, self.variables, self.parallelism, runtime, assumes)
 
     @property
     def has_color(self) -> bool:
@@ -321,6 +324,14 @@ _APPROVALS = [
     click.option("--adopt", is_flag=True, help="Adopt existing unmanaged objects."),
     *_ALLOW,
 ]
+_SECRETS = [
+    click.option(
+        "--secrets",
+        type=click.Choice(("read", "unchanged")),
+        default="read",
+        help="unchanged: assume that secrets which cannot be read here are as last applied. [default: read]",
+    ),
+]
 _REPLACE = [
     click.option(
         "--replace",
@@ -399,9 +410,10 @@ def find_project(context: click.Context, project: Path) -> Path:
 
 project_options = _add_options([*_PROJECT, *OUTPUT_OPTIONS])
 account_options = _add_options([*_PROJECT, *_PARALLELISM, *OUTPUT_OPTIONS])
+snapshot_options = _add_options([*_PROJECT, *_SECRETS, *_PARALLELISM, *OUTPUT_OPTIONS])
 status_options = import_options = _add_options([*_PROJECT, *_SELECTION, *OUTPUT_OPTIONS])
 adopt_options = _add_options([*_PROJECT, *_PARALLELISM, *_ALLOW, *_EVENTS, *OUTPUT_OPTIONS])
-drift_options = _add_options([*_PROJECT, *_SELECTION, *_APPROVALS, *OUTPUT_OPTIONS])
-plan_options = _add_options([*_PROJECT, *_SELECTION, *_REPLACE, *_APPROVALS, *OUTPUT_OPTIONS])
+drift_options = _add_options([*_PROJECT, *_SELECTION, *_SECRETS, *_APPROVALS, *OUTPUT_OPTIONS])
+plan_options = _add_options([*_PROJECT, *_SELECTION, *_REPLACE, *_SECRETS, *_APPROVALS, *OUTPUT_OPTIONS])
 apply_options = _add_options([*_PROJECT, *_SELECTION, *_REPLACE, *_APPROVALS, *_EVENTS, *OUTPUT_OPTIONS])
 destroy_options = _add_options([*_PROJECT, *_SELECTION, *_APPROVALS, *_EVENTS, *OUTPUT_OPTIONS])

@@ -77,8 +77,6 @@ def plan_offline(common: Options, file: Path, max_age: int, base: str | None = N
                 "note: the snapshot's signature was not verified; set snapshots.public_key in reconciler.yaml"
             )
         for name in opened.unread:
-            output.print_note(
-                f"note: the secret of {name} is neither set here nor in the snapshot; it is planned as a new value"
-            )
+            output.print_note(f"note: the secret of {name} is neither set here nor in the snapshot")
     plan = snapshot_files.plan_offline(project, opened.snapshot_file, base, file)
     return PlanResult(plan, opened.snapshot_file.snapshot, project)

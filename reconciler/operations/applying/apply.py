@@ -25,7 +25,7 @@ from reconciler.model.event import Ended, Event, Outcome, Waited
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
-from reconciler.operations import access_checks, policy_checks
+from reconciler.operations import access_checks, policy_checks, unread_secrets
 from reconciler.operations.applying import duplicates, first_reading, staleness
 from reconciler.operations.applying.remaining_plan import RemainingPlan, find_remaining_plan, find_reviewed_part
 from reconciler.operations.applying.reviewed import Reviewed
@@ -72,6 +72,7 @@ async def apply(
     if reviewed is not None:
         from reconciler.operations.judging import judge_by_base
 
+        project = unread_secrets.withhold(project, reviewed.unread)
         project = judge_by_base(project, reviewed.base)
     halt = _StopSignal(stop or asyncio.Event())
     stack = project.manifest.stack
@@ -258,7 +259,8 @@ class _Run(Struct):
         plan = attribute_changes(self.project, plan, snapshot)
         progress = await self.store.progress(reviewed.digest)
         has_begun = progress.has_begun and progress.complete is None
-        return find_reviewed_part(plan, reviewed, has_begun=has_begun)
+        texts = {secret.source: secret for secret in self.project.account.secrets}
+        return find_reviewed_part(plan, reviewed, texts, has_begun=has_begun)
 
     def _find_accounts(self, plan: Plan, snapshot: Snapshot) -> tuple[Account, Account]:
         """The account before and after the changes of this plan, which may be a part of those of the manifests."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +26,8 @@ from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
-from reconciler.model.value import Secret, Value, secrets_in
+from reconciler.model.value import Secret, UnreadSecret, Value, secrets_in
+from reconciler.operations import unread_secrets
 from reconciler.operations.applying import plan_rules
 from reconciler.operations.errors import UnusablePlan, UnusableSetting, WrongAccount
 from reconciler.project import atomic_write, named_files
@@ -65,6 +67,7 @@ class PlanFile:
     changed    lines for the user, by address, about secrets that changed
     environ    environment variables that secrets are read from
     secrets    the number of secrets in the file; None: unknown
+    texts      the secrets that the plan did not read, by source, as far as they can be read
     """
 
     name: str
@@ -77,6 +80,7 @@ class PlanFile:
     changed: Mapping[Address, list[str]] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: int | None = None
+    texts: Mapping[str, Secret] = field(default_factory=dict, repr=False)
 
     @property
     def is_of_these_manifests(self) -> bool:
@@ -234,18 +238,22 @@ def read_text(file: Path) -> str:
 
 def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:
     """The plan with its secrets, read again from their sources. `forms`: live fields in canonical form, by address."""
-    if file.secrets == 0:
+    if file.secrets == 0 and not file.plan.unread:
         return file  # decoding it again would give the same plan
     sources = _Sources(config, file, [secret for form in forms.values() for secret in secrets_in(form)])
     plan = plan_json.read_plan(file.text, sources.restore)
+    texts = {source: text for source in plan.unread if (text := sources.read_raw(source)) is not None}
+    plan = unread_secrets.fill_secrets(plan, texts)
     changed: dict[Address, list[str]] = {}
     for call in plan.calls:
         recorded = (call.owner.text, call.owner.applied) if call.owner else ()
         for secret in secrets_in((call.body, *recorded)):
+            if isinstance(secret, UnreadSecret):
+                sources.report(secret, f"from {secret.source} cannot be read")
             line = f"{call.address}: {sources.wrong.get(id(secret), '')}"
             if id(secret) in sources.wrong and line not in changed.setdefault(call.address, []):
                 changed[call.address].append(line)
-    return dataclasses.replace(file, plan=plan, changed=changed)
+    return dataclasses.replace(file, plan=plan, changed=changed, texts=texts)
 
 
 def check_rules(file: PlanFile, plan: Plan) -> None:
@@ -298,17 +306,27 @@ class _Sources:
         self.wrong: dict[int, str] = {}
 
     def restore(self, source: str, digest: str) -> Secret:
+        if not digest:
+            return UnreadSecret(source)
         if source not in self._by_digest:
             self._by_digest[source] = self._read(source)
         texts = self._by_digest[source]
         if digest in texts:
             return Secret(texts[digest], source)
         missing = Secret("", source)
-        self._placeholders.append(missing)
         origin = "on the platform" if source == LIVE else f"from {source}"
         state = "changed after the plan was created" if texts else "cannot be read"
-        self.wrong[id(missing)] = f"the secret {origin} {state}"
+        self.report(missing, f"{origin} {state}")
         return missing
+
+    def report(self, placeholder: Secret, wrong: str) -> None:
+        """Notes what is wrong with a secret."""
+        self._placeholders.append(placeholder)
+        self.wrong[id(placeholder)] = f"the secret {wrong}"
+
+    def read_raw(self, source: str) -> Secret | None:
+        """The current text of a source, as it is sent; None if it cannot be read."""
+        return next(chain(self._read_source(source), self._known.get(source, ())), None)
 
     def _read(self, source: str) -> Mapping[str, str]:
         """The current texts of a source by digest, each also in the canonical forms of fields."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,13 +12,16 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.plan import Approval, Call, Forecast, Plan, create_id
 from reconciler.model.snapshot import Live, Snapshot
-from reconciler.model.value import Json, Value, references
+from reconciler.model.value import Json, Secret, Value, references
+from reconciler.operations import unread_secrets
 from reconciler.operations.applying import plan_files
 from reconciler.operations.applying.plan_files import PlanFile
 from reconciler.operations.applying.reviewed import Reviewed
 from reconciler.operations.applying.staleness import Comparison, calls_by_address, find_changed_objects, live_fields
 from reconciler.operations.results import SkippedCall
 from reconciler.project.settings.config import Config
+
+_WHY_OTHER: Final = "a secret changed after the plan was created"
 
 
 class RemainingPlan(Struct, frozen=True):
@@ -53,10 +57,9 @@ def find_remaining_plan(
     """
     found = plan_files.with_secrets(planned, config, live_fields(planned.plan, snapshot))
     changed = find_changed_objects(found.plan, snapshot, done)
-    reason = (
-        "the platform changed after the plan was created" if changed else "a secret changed after the plan was created"
-    )
+    reason = "the platform changed after the plan was created" if changed else _WHY_OTHER
     plan, lost = without_finished_calls(found.plan, snapshot, done)
+    plan = _compare_assumed(plan, found.texts, changed)
     open_calls = {call.address for call in plan.calls}
     for address, lines in (*lost.items(), *found.changed.items()):
         if address in open_calls:
@@ -67,8 +70,14 @@ def find_remaining_plan(
     return RemainingPlan(_with_approvals(plan, snapshot, allow), changed, skipped, reason)
 
 
-def find_reviewed_part(plan: Plan, reviewed: Reviewed, *, has_begun: bool) -> RemainingPlan:
-    """The part of a new plan that was reviewed. `has_begun`: an earlier run of the pipeline began to apply it."""
+def find_reviewed_part(
+    plan: Plan, reviewed: Reviewed, texts: Mapping[str, Secret], *, has_begun: bool
+) -> RemainingPlan:
+    """The part of a new plan that was reviewed, with its secrets.
+
+    texts      the secrets by source
+    has_begun  an earlier run of the pipeline began to apply it
+    """
     unreviewed = set(reviewed.find_unreviewed(plan, has_begun=has_begun))
     actions: dict[Address, list[str]] = {}
     for change in plan.changes:
@@ -79,14 +88,28 @@ def find_reviewed_part(plan: Plan, reviewed: Reviewed, *, has_begun: bool) -> Re
         for address in concerned
         if str(address) in unreviewed
     }
+    is_unreviewed = bool(changed)
+    plan = unread_secrets.fill_secrets(_compare_assumed(plan, texts, changed), texts)
     rest, dropped = without_changed(plan, changed)
     why = {True: "it was not reviewed", False: "it needs a change that was not reviewed"}
     skipped = tuple(SkippedCall(call, why[call.address in changed]) for call in dropped)
     names = " and ".join(reviewed.names)
-    reason = f"these changes are not in the reviewed plan of {names}"
+    reason = f"these changes are not in the reviewed plan of {names}" if is_unreviewed else _WHY_OTHER
     if reviewed.missing and changed:
         reason = "; ".join((reason, *reviewed.missing))
     return RemainingPlan(rest, changed, skipped, reason, "open another request, whose plan shows them")
+
+
+def _compare_assumed(plan: Plan, texts: Mapping[str, Secret], changed: dict[Address, list[str]]) -> Plan:
+    """The plan with a warning for each secret that is not as assumed; those of resources with calls are changes."""
+    called = {call.address for call in plan.calls}
+    warnings = []
+    for address, problem in unread_secrets.compare_assumed(plan.assumed, texts):
+        if address in called:
+            changed.setdefault(address, []).append(f"{problem.subject}: {problem.text}; {problem.remedy}")
+        else:
+            warnings.append(problem)
+    return replace(plan, problems=(*plan.problems, *warnings)) if warnings else plan
 
 
 def _reason_skipped(call: Call, changed: Collection[Address]) -> str:

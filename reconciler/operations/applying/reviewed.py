@@ -46,6 +46,7 @@ class Reviewed(Struct, frozen=True):
     changes  of each reviewed plan, the result of `digest_changes`
     missing  why there is no reviewed plan of a request
     digest   identifies the push and the stack: the same for a second run of the pipeline
+    unread   the sources of secrets that a reviewed plan did not read
     """
 
     base: str
@@ -53,6 +54,7 @@ class Reviewed(Struct, frozen=True):
     changes: tuple[Mapping[str, str], ...]
     missing: tuple[str, ...]
     digest: str
+    unread: frozenset[str] = frozenset()
 
     def find_unreviewed(self, plan: Plan, *, has_begun: bool) -> list[str]:
         """The addresses with changes or calls that are in none of the reviewed plans.
@@ -107,16 +109,17 @@ def find_reviewed(project: OpenProject, reviews: Reviews, merged: Merged, file: 
     """
     if plan_files.plan_key(project.runtime.environ) is None:
         raise UnusableSetting(f"{plan_files.KEY} is not set; --reviewed accepts signed plans only")
-    changes, missing = [], []
+    changes, missing, unread = [], [], set[str]()
     for request in merged.requests:
         plan, reason = _find_plan(project, reviews, request, file)
         if plan is not None:
             changes.append(digest_changes(plan))
+            unread.update(plan.unread)
         else:
             missing.append(f"{request.name}: {reason}")
     names = tuple(request.name for request in merged.requests)
     identity = _identify(project, reviews, merged.push)
-    return Reviewed(merged.push.before, names, tuple(changes), tuple(missing), identity)
+    return Reviewed(merged.push.before, names, tuple(changes), tuple(missing), identity, frozenset(unread))
 
 
 def _identify(project: OpenProject, reviews: Reviews, push: Push) -> str:

@@ -24,6 +24,7 @@ class ProjectSource:
     environment  name of a file in `environments/`
     variables    values for `${{ var.NAME }}`
     parallelism  requests at a time; None: as in the project file
+    assumes_secrets  secrets that cannot be read are assumed to be as last applied; without it they are an error
     """
 
     path: Path
@@ -31,6 +32,7 @@ class ProjectSource:
     variables: Mapping[str, Variable] = field(default_factory=dict, repr=False)
     parallelism: int | None = None
     runtime: Runtime = field(default_factory=Runtime)
+    assumes_secrets: bool = False
 
     @property
     def chosen_environment(self) -> str | None:

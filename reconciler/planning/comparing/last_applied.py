@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -40,12 +41,14 @@ class LastApplied(Struct, frozen=True):
 
     applied   the digest of each applied leaf by its dotted path; None if nothing is known of the last apply
     salt      of the digests: the intent of the owner record, or the address of the binding
+    sources   of secrets, as in the owner record
     follows   tells whether an unresolved reference differs from a live value only because its target is replaced
     """
 
     applied: Mapping[str, str] | None
     salt: str = ""
     follows: Follows = lambda ref, live: False
+    sources: Mapping[str, str] = MappingProxyType({})
 
     def digest_at(self, path: str, leaf: Field, top: Field) -> str | None:
         """The digest last applied to a leaf of the top-level field `top`, ABSENT, SERVER_CHOICE, or None if unknown.

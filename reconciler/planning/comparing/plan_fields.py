@@ -11,7 +11,7 @@ from reconciler.model.change import ChangedBy, FieldChange
 from reconciler.model.fields.annotations import CreateOnly, PathOnly
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration
-from reconciler.model.value import Hidden, Secret, Value, digest, has_secret
+from reconciler.model.value import Hidden, Secret, UnreadSecret, Value, digest, has_secret
 from reconciler.planning.comparing.canonical_fields import UNREAD
 
 _INDEX = re.compile(r"\[[0-9]+\]")
@@ -24,6 +24,8 @@ def hide_secrets(value: Value, address: Address, path: str) -> Value:
     """
     if value is UNREAD:
         return None
+    if isinstance(value, UnreadSecret) and not value.is_assumed:
+        return Hidden("", value.source)
     if isinstance(value, Secret):
         return Hidden(digest(value, f"{address}:{secret_path(path)}"))
     if has_secret(value):

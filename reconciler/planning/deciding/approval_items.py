@@ -52,8 +52,10 @@ def _to_plain(value: Value) -> Value:
             return {"ref": str(value)}
         case Template(parts) | JsonTemplate(parts):
             return [_to_plain(part) for part in parts]
-        case Secret() | Hidden():
-            return {"secret": digest(value) if isinstance(value, Secret) else str(value)}
+        case Secret():
+            return {"secret": digest(value)}
+        case Hidden(text, unread):
+            return {"secret": unread or f"Hidden(digest={text!r})"}
         case dict():
             return {str(key): _to_plain(item) for key, item in value.items()}
         case list() | tuple():

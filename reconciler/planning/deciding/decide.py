@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from reconciler.model import owner_record as owners
-from reconciler.model.canonical import CanonicalFields, canonical_spec, collect_applied
+from reconciler.model.canonical import CanonicalFields, canonical_spec, collect_applied, digest_sources
 from reconciler.model.change import Action, Reason
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
@@ -108,6 +108,7 @@ def _check_metadata_size(stack: str, decision: Decision, declaration: Declaratio
         protect=decision.protect,
         pending=decision.is_new and kind.one_time is not None,
         replaces=live.id if decision.is_new else live.owner.replaces if live.owner is not None else None,
+        sources=digest_sources(kind, decision.spec),
     )
     over = len(live.metadata.encode()) - owners.room(live.metadata, record, kind)
     if over <= 0:

@@ -31,6 +31,9 @@ class PlanOptions(Struct, frozen=True):
     adopting               resources whose `lifecycle.adopt` counts as approval; None: all
     zones                  the DNS zones of the project, as written
     requests_per_minute    the rate limit of the account, 0 for none; used by the forecast
+    assumes_secrets        secrets that cannot be read are assumed to be as last applied
+    unread                 the sources of such secrets
+    base_sources           of the base, `digest_sources` of each resource
     commit                 the Git commit of the manifests, for display
     now                    seconds since 1970, to find secrets that are due for rotation
     """
@@ -51,6 +54,9 @@ class PlanOptions(Struct, frozen=True):
     adopting: frozenset[Address] | None = None
     zones: tuple[str, ...] = ()
     requests_per_minute: int = 0
+    assumes_secrets: bool = False
+    unread: frozenset[str] = frozenset()
+    base_sources: Mapping[Address, Mapping[str, str]] = field(default_factory=dict)
     commit: str = ""
     now: float = 0.0
 

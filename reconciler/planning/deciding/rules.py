@@ -390,7 +390,7 @@ def read_last_applied(
     assert match.live is not None
     owner = match.live.owner
     if match.is_ours and owner is not None:
-        return LastApplied(owner.applied, owner.intent, follows)
+        return LastApplied(owner.applied, owner.intent, follows, owner.sources)
     binding = index.snapshot.bindings.get(match.former or declaration.address)
     if match.basis in (Basis.BINDING, Basis.FORMER) and binding is not None and not kind.keeps_owner:
         return LastApplied(binding.applied, str(match.former or declaration.address), follows)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import canonicalize, collect_applied, read
+from reconciler.model.canonical import canonicalize, collect_applied, digest_sources, read
 from reconciler.model.change import Action, Order
 from reconciler.model.fields.annotations import Immutable, InputOnly, PathOnly, ServerDefault, UpdateOnly
 from reconciler.model.fields.field import Field, Shape
@@ -107,6 +107,9 @@ def _draft_record(decision: Decision, *, pending: bool = False, without: Collect
         if owner is not None
         else None,
         adopted=decision.adopted and keeps_record,
+        sources=digest_sources(decision.kind, {name: decision.spec.get(name) for name in sent})
+        if decision.kind.keeps_owner
+        else {},
     )
 
 

@@ -541,6 +541,8 @@ class _Words:
     def line(self, value: Value) -> str:
         """The whole value on one line."""
         match value:
+            case Hidden(_, unread) if unread:
+                return f"(sensitive, unknown: from {sanitize(unread)}, will be sent)"
             case Hidden() | Secret():
                 return SENSITIVE
             case Ref():

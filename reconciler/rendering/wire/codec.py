@@ -21,7 +21,7 @@ from reconciler.languages.yaml import scalars
 from reconciler.model.address import Address
 from reconciler.model.numerals import SpelledFloat, SpelledInteger
 from reconciler.model.problem import cut
-from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Template, Value, digest
+from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Template, UnreadSecret, Value, digest
 
 Secrets = Callable[[str, str], Secret]
 """Returns the secret of a source; raises if its digest is not the given one. Arguments: source, digest."""
@@ -46,8 +46,8 @@ def encode_value(value: Value, salt: str) -> Json:
             return {"$template": [encode_value(part, salt) for part in parts]}
         case JsonTemplate(parts):
             return {"$json": [encode_value(part, salt) for part in parts]}
-        case Hidden(digest_of_value):
-            return {"$hidden": digest_of_value}
+        case Hidden(digest_of_value, unread):
+            return {"$unread": unread} if unread else {"$hidden": digest_of_value}
         case Secret():
             return {"$secret": {"source": value.source, "digest": secret_digest(value, salt)}}
         case dict():
@@ -64,8 +64,8 @@ def encode_value(value: Value, salt: str) -> Json:
 
 
 def secret_digest(secret: Secret, salt: str) -> str:
-    """The digest of a secret in a plan of the stack `salt`."""
-    return digest(secret, salt)
+    """The digest of a secret in a plan of the stack `salt`; empty for one that was not read."""
+    return "" if isinstance(secret, UnreadSecret) else digest(secret, salt)
 
 
 def decode_value(encoded: Json, secrets: Secrets) -> Value:
@@ -97,6 +97,8 @@ def _decode_marked(mark: str, content: Json, secrets: Secrets) -> Value:
             return JsonTemplate(tuple(_json_part(part, secrets) for part in content))
         case "$hidden", str():
             return Hidden(content)
+        case "$unread", str() if content:
+            return Hidden("", content)
         case "$number", str():
             return parse_number(content)
         case "$secret", {"source": str(source), "digest": str(known), **rest} if not rest:
@@ -393,7 +395,8 @@ def _value_schema() -> dict[str, Json]:
         "required": ["source", "digest"],
         "additionalProperties": False,
     }
-    marked_secret = tag("$secret", secret, "A secret, which is read from its source again and must have this digest.")
+    described = "A secret, which is read from its source again and must have this digest; empty: it was not read."
+    marked_secret = tag("$secret", secret, described)
     values = {"type": "array", "items": {"anyOf": [text, ref, template, marked_secret]}}
     value = {"$ref": "#/$defs/value"}
     return {
@@ -406,6 +409,7 @@ def _value_schema() -> dict[str, Json]:
             template,
             tag("$json", values, "JSON text: literal parts, and values that are written as JSON."),
             tag("$hidden", text, "A sensitive value as a digest. Equal values have equal digests."),
+            tag("$unread", text, "A sensitive value that was not read, by its source, such as env:NAME."),
             marked_secret,
             tag("$number", text, "A number by its spelling, where that is not the usual one, such as 1.10."),
         ],

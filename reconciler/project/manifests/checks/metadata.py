@@ -8,7 +8,7 @@ from itertools import chain
 
 from reconciler import kinds
 from reconciler.model import owner_record as owners
-from reconciler.model.canonical import canonical_spec, collect_applied
+from reconciler.model.canonical import canonical_spec, collect_applied, digest_sources
 from reconciler.model.manifest import Declaration
 from reconciler.model.owner_record import Owner
 from reconciler.model.problem import Problem
@@ -48,6 +48,7 @@ def _check_one(declaration: Declaration, stack: str) -> Problem | None:
         protect=declaration.lifecycle.protect,
         pending=kind.one_time is not None,
         replaces="0" * 36,
+        sources=digest_sources(kind, declaration.spec),
     )
     room = owners.room(text, record, kind)
     if size <= room:
