@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -17,7 +18,7 @@ VAULT = "kind: Vault\nname: v\nspec: {name: v}\n"
 ASSUME = ("--secrets", "unchanged")
 FIRST, SECOND, LOGIN = ("canary" + text for text in ("OfTheFirst", "OfTheSecond", "OfTheLogin"))
 
-SECRETS: Mapping[str, str] = {"FIRST": FIRST, "SECOND": SECOND, "LOGIN": LOGIN}
+SECRETS: Final = {"FIRST": FIRST, "SECOND": SECOND, "LOGIN": LOGIN}
 
 
 def secret(source: str = "from_env: FIRST", description: str = "") -> str:
