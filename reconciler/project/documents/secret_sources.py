@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -53,14 +54,19 @@ FILES: Final = (
     "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.tfstate", "*.token",
 )  # fmt: skip
 
-_NAMES: Final = tuple(pattern for patterns in VARIABLES.values() for pattern in patterns)
 _PLACE: Final = "RECONCILER_STORE"  # often a path, which other texts may contain
 _PRIVATE_KEY: Final = re.compile(r"-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY-----")
 
 
+@lru_cache(maxsize=1024)  # most environments are read many times, by a project and its base
 def is_secret_variable(name: str) -> bool:
     """Whether the environment variable is known to hold a key or token."""
-    return any(fnmatchcase(name.upper(), pattern) for pattern in _NAMES)
+    return _secret_names().match(name.upper()) is not None
+
+
+@cache
+def _secret_names() -> re.Pattern[str]:
+    return re.compile("|".join(translate(pattern) for patterns in VARIABLES.values() for pattern in patterns))
 
 
 def is_secret_file(path: str) -> bool:
