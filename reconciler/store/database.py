@@ -12,13 +12,13 @@ import os
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insert, inspect, select
+from sqlalchemy import URL, Engine, create_engine, event, func, insert, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
@@ -27,6 +27,7 @@ from sqlalchemy.schema import CreateSchema
 from reconciler.model.redaction import Redactor
 from reconciler.store import errors, postgres, schema
 from reconciler.store.errors import MEMORY, Damaged, Foreign, Unavailable, Unreleased
+from reconciler.store.statements import execute, list_creations
 
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION = 0x7263_6E63  # "rcnc": the application id in the header of the file
@@ -39,6 +40,7 @@ _SCHEMES = {
     "postgres": postgres.DRIVER,  # a common spelling
 }
 SCHEMA_LOCK = _APPLICATION  # key of the advisory lock under which a server's schema is created
+_VERSION = select(schema.store.c.version)
 _redactor = Redactor(())  # for messages of drivers, which may quote the URL with its password
 
 
@@ -161,7 +163,10 @@ def _create_on_server(engine: Engine, name: str) -> None:
             version = connection.execute(select(schema.store.c.version)).scalar()
             if version is not None:
                 _check_version(version, name)
-        _create_tables(connection)
+        # Only the tables that are missing.
+        schema.metadata.create_all(connection)
+        if connection.execute(select(schema.store.c.version)).first() is None:
+            connection.execute(insert(schema.store).values(version=schema.VERSION))
 
 
 # --- a file -----------------------------------------------------------------------------------------------------------
@@ -184,7 +189,7 @@ def _open_file(path: Path, timeouts: Timeouts) -> Engine:
         engine = _make_engine(path, timeouts)
         try:
             with engine.connect() as connection:
-                version = connection.execute(select(schema.store.c.version)).scalar()
+                version = execute(connection, _VERSION).scalar()
             if version is None:
                 raise Damaged(place, "it has no schema version")
             _check_version(version, place)
@@ -245,13 +250,10 @@ def _create_file(path: Path) -> None:
     os.close(descriptor)
     fresh = Path(name)
     try:
-        engine = create_engine(URL.create("sqlite", database=name))  # not as text, in which % and ? are special
-        try:
-            with engine.begin() as connection:
-                connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
-                _create_tables(connection)
-        finally:
-            engine.dispose()
+        with closing(sqlite3.connect(name)) as connection:
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            _fill(connection.execute)
+            connection.commit()
         with fresh.open("rb") as file:
             os.fsync(file.fileno())
         try:
@@ -290,18 +292,18 @@ def _open_memory(timeouts: Timeouts) -> Engine:
         pool_timeout=timeouts.busy,
     )
     with engine.begin() as connection:
-        _create_tables(connection)
+        _fill(connection.exec_driver_sql)
     return engine
 
 
+def _fill(execute: Callable[[str], object]) -> None:
+    """Creates the tables of an empty database, and the row with their version."""
+    for creation in list_creations():
+        execute(creation)
+    execute(f"INSERT INTO {schema.store.name} VALUES ({schema.VERSION})")  # noqa: S608 - both are constants
+
+
 # --- any --------------------------------------------------------------------------------------------------------------
-
-
-def _create_tables(connection: Connection) -> None:
-    """Creates the tables that are missing, and the row with their version, in the transaction of the connection."""
-    schema.metadata.create_all(connection)
-    if connection.execute(select(schema.store.c.version)).first() is None:
-        connection.execute(insert(schema.store).values(version=schema.VERSION))
 
 
 def _check_version(version: int, place: str) -> None:

@@ -20,6 +20,10 @@ from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource,
 from reconciler.store import database, schema
 from reconciler.store.errors import Damaged
 from reconciler.store.scope import WITHOUT_SCOPE, Scope, row_id
+from reconciler.store.statements import execute
+
+_TABLES = (schema.drift_checks, schema.drifted_resources, schema.openings, schema.health)
+_INSERT = {table: insert(table) for table in _TABLES}
 
 _Code = TypeVar("_Code", bound=StrEnum)
 _Part = TypeVar("_Part")
@@ -51,7 +55,7 @@ class History:
                 for table, rows in tables.items():
                     if rows:
                         own = {} if table is schema.drift_checks else {"look": name}
-                        connection.execute(insert(table), [{**own, **row} for row in rows])
+                        execute(connection, _INSERT[table], *({**own, **row} for row in rows))
 
         await asyncio.to_thread(write)
 

@@ -20,8 +20,8 @@ from reconciler.store.account import AccountMembership
 from reconciler.store.errors import LockLost, StoreError
 from reconciler.store.lock import LOCK_SECONDS
 from reconciler.store.scope import WITHOUT_SCOPE, Scope
+from reconciler.store.statements import execute
 
-# Statements are built once: SQLAlchemy takes longer to build a statement than to execute it.
 _INTEND = insert(schema.intents)
 _CONCLUDE = (
     update(schema.intents)
@@ -230,7 +230,7 @@ class StoreJournal:
             with database.explain_errors(self._place), self._engine.begin() as connection:
                 self._check_lock(connection)
                 for statement, rows in _group_by_statement(batch):
-                    connection.execute(statement, rows)
+                    execute(connection, statement, *rows)
         except StoreError as failure:
             return failure
         self._lock_confirmed = began
@@ -241,7 +241,7 @@ class StoreJournal:
         if self._holder is None:
             return
         # A write, not a read: until the commit no other process can acquire the lock.
-        if not connection.execute(_CONFIRM_LOCK, {"of": self._stack, "token": self._holder}).rowcount:
+        if not execute(connection, _CONFIRM_LOCK, {"of": self._stack, "token": self._holder}).rowcount:
             raise LockLost(self._title)
 
     async def flush(self) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,13 @@ from msgspec import Struct
 from sqlalchemy import (
     ColumnElement,
     Engine,
+    Float,
+    Insert,
     Row,
+    Select,
+    Update,
     and_,
+    bindparam,
     delete,
     insert,
     or_,
@@ -31,11 +37,43 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from reconciler.store import database, schema
-from reconciler.store.clock import now_expression
+from reconciler.store.clock import SERVER_CLOCK, is_server
 from reconciler.store.errors import Locked, LockLost, StoreError
+from reconciler.store.statements import execute
+
+LOCK_SECONDS = 60.0  # seconds without a heartbeat after which another run may acquire the lock
 
 _LOCKS = schema.locks
-LOCK_SECONDS = 60.0  # seconds without a heartbeat after which another run may acquire the lock
+_IS_STACK = _LOCKS.c.stack == bindparam("of")
+_IS_OURS = and_(_IS_STACK, _LOCKS.c.holder == bindparam("token"))
+_FIND = select(_LOCKS).where(_IS_STACK)
+_RELEASE = delete(_LOCKS).where(_IS_OURS)
+
+
+class _Statements(Struct, frozen=True):
+    """Those that compare times, of a file or of a server. Parameters: `now` of a file, and `lasts` in seconds."""
+
+    acquire: Insert
+    take_over: Update  # `dead`: a holder that no longer exists; empty: none
+    renew: Update
+    explain: Select[Any]
+
+
+@cache
+def _statements(*, is_server: bool) -> _Statements:
+    moment = SERVER_CLOCK if is_server else bindparam("now", type_=Float)
+    lasts = bindparam("lasts", type_=Float)
+    content: dict[str, ColumnElement[Any]] = {name: bindparam(name) for name in ("holder", "host", "machine", "pid")}
+    content |= {"since": moment, "expires": moment + lasts}
+    expires = _LOCKS.c.expires
+    # A lock that expires far in the future was written with a wrong clock.
+    expired = or_(expires <= moment, expires > moment + 10 * lasts, _LOCKS.c.holder == bindparam("dead"))
+    return _Statements(
+        insert(_LOCKS).values(stack=bindparam("of"), **content),
+        update(_LOCKS).where(_IS_STACK, expired).values(**content),
+        update(_LOCKS).where(_IS_OURS).values(expires=moment + lasts),
+        select(_LOCKS, (expires - moment).label("left")).where(_IS_STACK),
+    )
 
 
 class Holder(Struct, frozen=True):
@@ -123,57 +161,52 @@ class _LockRow(Struct, frozen=True):
 
     def acquire(self) -> None:
         """Acquires the lock; raises Locked if another process holds it."""
-        moment, holder = now_expression(self.engine, self.now), self.holder
-        content = {
-            "holder": holder.token,
-            "host": holder.host,
-            "machine": holder.machine,
-            "pid": holder.pid,
-            "since": moment,
-            "expires": moment + self.lasts,
-        }
+        holder, times = self.holder, self._times
+        process = {"host": holder.host, "machine": holder.machine, "pid": holder.pid}
+        content = {"of": self.stack, "holder": holder.token, **process, **times}
         with database.explain_errors(self.place):
             row = self._find_row()
-            if row is not None and self._take_over(row, moment, content):
+            if row is not None and self._take_over(row, content):
                 return
             try:
                 with self.engine.begin() as connection:
-                    connection.execute(insert(_LOCKS).values(stack=self.stack, **content))
+                    execute(connection, self._statements.acquire, content)
             except IntegrityError as failure:
-                raise self._explain_refusal(moment) from failure
+                raise self._explain_refusal(times) from failure
 
-    def _take_over(self, row: Row[Any], moment: ColumnElement[float], content: Mapping[str, Any]) -> bool:
+    def _take_over(self, row: Row[Any], content: Mapping[str, Any]) -> bool:
         """Acquires the lock if it has expired, or its holder is dead. Returns whether it did."""
-        # A lock that expires far in the future was written with a wrong clock.
-        expires = _LOCKS.c.expires
-        expired = or_(expires <= moment, expires > moment + 10 * self.lasts)
-        if self._is_dead(row):
-            expired = or_(expired, _LOCKS.c.holder == row.holder)
-        takeover = update(_LOCKS).where(_LOCKS.c.stack == self.stack, expired).values(**content)
+        dead = row.holder if self._is_dead(row) else ""
         with self.engine.begin() as connection:
-            return connection.execute(takeover).rowcount == 1
+            return execute(connection, self._statements.take_over, {**content, "dead": dead}).rowcount == 1
 
     def renew(self) -> None:
         """Extends the lock; raises LockLost if another run acquired it."""
         with database.explain_errors(self.place), self.engine.begin() as connection:
-            renewal = (
-                update(_LOCKS).where(self._is_ours).values(expires=now_expression(self.engine, self.now) + self.lasts)
-            )
-            if not connection.execute(renewal).rowcount:
+            if not execute(connection, self._statements.renew, {**self._ours, **self._times}).rowcount:
                 raise LockLost(self.title)
 
     def release(self) -> None:
         """Deletes the lock, if this process still holds it."""
         with database.explain_errors(self.place), self.engine.begin() as connection:
-            connection.execute(delete(_LOCKS).where(self._is_ours))
+            execute(connection, _RELEASE, self._ours)
 
     @property
-    def _is_ours(self) -> ColumnElement[bool]:
-        return and_(_LOCKS.c.stack == self.stack, _LOCKS.c.holder == self.holder.token)
+    def _statements(self) -> _Statements:
+        return _statements(is_server=is_server(self.engine))
+
+    @property
+    def _ours(self) -> Mapping[str, Any]:
+        return {"of": self.stack, "token": self.holder.token}
+
+    @property
+    def _times(self) -> Mapping[str, float]:
+        """The parameters for times. A server uses its own clock."""
+        return {"lasts": self.lasts} if is_server(self.engine) else {"lasts": self.lasts, "now": self.now()}
 
     def _find_row(self) -> Row[Any] | None:
         with self.engine.connect() as connection:
-            return connection.execute(select(_LOCKS).where(_LOCKS.c.stack == self.stack)).first()
+            return execute(connection, _FIND, {"of": self.stack}).first()
 
     def _is_dead(self, row: Row[Any]) -> bool:
         """Whether the holder is a process of this machine that no longer exists."""
@@ -187,10 +220,9 @@ class _LockRow(Struct, frozen=True):
             pass
         return False
 
-    def _explain_refusal(self, moment: ColumnElement[float]) -> Locked:
+    def _explain_refusal(self, times: Mapping[str, float]) -> Locked:
         with self.engine.connect() as connection:
-            query = select(_LOCKS, (_LOCKS.c.expires - moment).label("left")).where(_LOCKS.c.stack == self.stack)
-            row = connection.execute(query).first()
+            row = execute(connection, self._statements.explain, {"of": self.stack, **times}).first()
         if row is None:
             return Locked(self.title, self.doing, "some host", 0, "just now", 1.0)  # released in the meantime
         since = datetime.fromtimestamp(row.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -9,10 +9,27 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Engine, Row, Select, false, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Engine,
+    Executable,
+    Row,
+    Select,
+    bindparam,
+    false,
+    insert,
+    join,
+    or_,
+    select,
+    update,
+)
 
 from reconciler.engine.ports import Intent, MadeObject
 from reconciler.model.address import Address
@@ -27,8 +44,70 @@ from reconciler.store.journal import StoreJournal, seconds_since_start
 from reconciler.store.lock import Holder
 from reconciler.store.scope import WITHOUT_SCOPE, Scope, row_id
 from reconciler.store.shared_engines import open_engine
+from reconciler.store.statements import execute
 
 _SUCCEEDED = (Outcome.DONE.value, Outcome.ALREADY.value)
+
+_INTENTS, _RECEIPTS, _BINDINGS, _PLAN_CALLS = schema.intents, schema.receipts, schema.bindings, schema.plan_calls
+_RUNS, _OUTCOMES = schema.runs, schema.outcomes
+_STACK: BindParameter[str] = bindparam("stack")
+_READ_BINDINGS = select(_BINDINGS).where(_BINDINGS.c.stack == _STACK)
+_READ_RECEIPTS = select(_RECEIPTS).where(_RECEIPTS.c.stack == _STACK)
+_READ_ACCOUNT = select(schema.accounts).where(schema.accounts.c.stack == _STACK)
+_OF_STACK = _INTENTS.c.stack == _STACK
+_WITH_RECEIPTS = join(_INTENTS, _RECEIPTS, _RECEIPTS.c.intent == _INTENTS.c.id, isouter=True)
+_READ_DELIVERIES = (  # those that have or may have delivered, in the order of their receipts
+    select(_INTENTS.c.id, _INTENTS.c.address, _INTENTS.c.opened, _RECEIPTS.c.at)
+    .select_from(_WITH_RECEIPTS)
+    .where(
+        _OF_STACK, _RECEIPTS.c.intent.is_not(None) | (_INTENTS.c.object.is_not(None) & _INTENTS.c.place.is_not(None))
+    )
+    .order_by(_RECEIPTS.c.intent.is_(None), _RECEIPTS.c.place)
+)
+_READ_OPEN_INTENTS = select(_INTENTS).where(_OF_STACK, _INTENTS.c.concluded.is_(None)).order_by(_INTENTS.c.opened)
+_READ_MADE = (
+    select(_INTENTS, _RECEIPTS.c.at)
+    .select_from(_WITH_RECEIPTS)
+    .where(
+        _OF_STACK,
+        _INTENTS.c.object.is_not(None),
+        _INTENTS.c.concluded.is_(None) | (_INTENTS.c.concluded > bindparam("since")),
+    )
+)
+_READ_PROGRESS = (
+    select(_PLAN_CALLS, _INTENTS.c.object, _INTENTS.c.place, _RECEIPTS.c.intent.label("receipt"))
+    .outerjoin(_INTENTS, _INTENTS.c.id == _PLAN_CALLS.c.intent)
+    .outerjoin(_RECEIPTS, _RECEIPTS.c.intent == _PLAN_CALLS.c.intent)
+    .where(_PLAN_CALLS.c.plan == bindparam("plan"))
+)
+_BEGIN_RUN = insert(_RUNS)
+_ADD_ORIGIN = insert(schema.run_origins)
+_END_RUN = update(_RUNS).where(_RUNS.c.id == bindparam("run")).values(ended=bindparam("at"), outcome=bindparam("how"))
+
+
+def _is_of_kinds(column: ColumnElement[str], kinds: Iterable[str]) -> ColumnElement[bool]:
+    return or_(false(), *(column.startswith(f"{kind}/") for kind in kinds))
+
+
+@lru_cache
+def _read_bound_elsewhere(kinds: tuple[str, ...], scope: Scope, dialect: str) -> Select[Any]:
+    others = (_BINDINGS.c.stack != _STACK) & scope.contains(_BINDINGS.c.stack, dialect)
+    return select(_BINDINGS).where(others, _is_of_kinds(_BINDINGS.c.address, kinds))
+
+
+@lru_cache
+def _read_undelivered(kinds: tuple[str, ...]) -> Select[Any]:
+    arrived = select(_RECEIPTS.c.intent).where(_RECEIPTS.c.stack == _STACK)
+    of_kinds = _is_of_kinds(_INTENTS.c.address, kinds)
+    return select(_INTENTS.c.id).where(_OF_STACK, of_kinds, _INTENTS.c.id.not_in(arrived))
+
+
+@lru_cache
+def _read_issued(kinds: tuple[str, ...]) -> Select[Any]:
+    settled = _INTENTS.c.concluded.is_not(None) & _INTENTS.c.object.is_(None)  # it created no object
+    relevant = _INTENTS.c.place.is_not(None) & (_RECEIPTS.c.intent.is_not(None) | ~settled)
+    joined = select(_INTENTS, _RECEIPTS.c.intent).select_from(_WITH_RECEIPTS)
+    return joined.where(_OF_STACK, _is_of_kinds(_INTENTS.c.address, kinds), relevant)
 
 
 class RecordedCall(Struct, frozen=True):
@@ -99,9 +178,8 @@ class Store:
 
     async def bindings(self, stack: str) -> Mapping[Address, Binding]:
         """The bindings of a stack, by address."""
-        table = schema.bindings
         found: dict[Address, Binding] = {}
-        for row in await self._rows(select(table).where(table.c.stack == self._key(stack))):
+        for row in await self._rows(_READ_BINDINGS, stack=self._key(stack)):
             adopted = [1] if row.adopted else []
             self._check(row, row.stack, row.address, row.object, row.applied, row.protect, row.replaces, *adopted)
             binding = Binding(row.object, json.loads(row.applied), bool(row.protect), row.replaces, bool(row.adopted))
@@ -113,11 +191,8 @@ class Store:
 
         Also those that the other stack is about to delete, since it has created another object in their place.
         """
-        table = schema.bindings
-        of_kinds = or_(false(), *(table.c.address.startswith(f"{kind}/") for kind in kinds))
-        in_scope = self._scope.contains(table.c.stack, self._engine.dialect.name)
-        others = (table.c.stack != self._key(stack)) & in_scope
-        rows = await self._rows(select(table).where(others, of_kinds))
+        query = _read_bound_elsewhere(tuple(kinds), self._scope, self._engine.dialect.name)
+        rows = await self._rows(query, stack=self._key(stack))
         elsewhere: dict[tuple[str, str], str] = {}
         for row in rows:
             for locator in filter(None, (row.object, row.replaces)):
@@ -126,8 +201,7 @@ class Store:
 
     async def receipts(self, stack: str) -> frozenset[str]:
         """Ids of the intents whose one-time secret was delivered."""
-        table = schema.receipts
-        rows = await self._rows(select(table).where(table.c.stack == self._key(stack)))
+        rows = await self._rows(_READ_RECEIPTS, stack=self._key(stack))
         for row in rows:
             self._check(row, row.intent, row.stack)
         return frozenset(row.intent for row in rows)
@@ -135,25 +209,15 @@ class Store:
     async def find_undelivered(self, stack: str, kinds: Iterable[str]) -> frozenset[str]:
         """Ids of the intents of these kinds, which have a one-time secret, without a receipt. During a run of the stack
         the delivery may still follow."""
-        intents, receipts = schema.intents, schema.receipts
-        of_kinds = or_(false(), *(intents.c.address.startswith(f"{kind}/") for kind in kinds))
-        arrived = select(receipts.c.intent).where(receipts.c.stack == self._key(stack))
-        found = select(intents.c.id).where(intents.c.stack == self._key(stack), of_kinds, intents.c.id.not_in(arrived))
-        return frozenset(row.id for row in await self._rows(found))
+        rows = await self._rows(_read_undelivered(tuple(kinds)), stack=self._key(stack))
+        return frozenset(row.id for row in rows)
 
     async def find_issued(self, stack: str, kinds: Iterable[str]) -> tuple[IssuedSecret, ...]:
         """Creates of these kinds, which have a one-time secret, whose secret was or may have been delivered.
 
         Not those that deliver nothing.
         """
-        intents, receipts = schema.intents, schema.receipts
-        of_kinds = or_(false(), *(intents.c.address.startswith(f"{kind}/") for kind in kinds))
-        joined = select(intents, receipts.c.intent).join_from(
-            intents, receipts, receipts.c.intent == intents.c.id, isouter=True
-        )
-        settled = intents.c.concluded.is_not(None) & intents.c.object.is_(None)  # it created no object
-        relevant = intents.c.place.is_not(None) & (receipts.c.intent.is_not(None) | ~settled)
-        rows = await self._rows(joined.where(intents.c.stack == self._key(stack), of_kinds, relevant))
+        rows = await self._rows(_read_issued(tuple(kinds)), stack=self._key(stack))
         for row in rows:
             self._check_intent(row)
         return tuple(
@@ -166,16 +230,9 @@ class Store:
 
         A later secret without a receipt may have been delivered, unless its run deleted the object again.
         """
-        intents, receipts = schema.intents, schema.receipts
-        may_have_delivered = intents.c.object.is_not(None) & intents.c.place.is_not(None)
-        joined = (
-            select(intents.c.id, intents.c.address, intents.c.opened, receipts.c.at)
-            .join_from(intents, receipts, receipts.c.intent == intents.c.id, isouter=True)
-            .where(intents.c.stack == self._key(stack), receipts.c.intent.is_not(None) | may_have_delivered)
-        )
         latest: dict[str, Row[Any]] = {}  # the latest receipt of each address
         found: dict[str, Address] = {}
-        for row in await self._rows(joined.order_by(receipts.c.intent.is_(None), receipts.c.place)):
+        for row in await self._rows(_READ_DELIVERIES, stack=self._key(stack)):
             earlier = latest.get(row.address)
             if earlier is not None and (row.at is not None or row.opened >= earlier.at):
                 found[earlier.id] = Address.parse(row.address)
@@ -185,35 +242,29 @@ class Store:
 
     async def find_open_intents(self, stack: str) -> tuple[Intent, ...]:
         """The open intents of a stack, oldest first: creates whose result was never stored."""
-        table = schema.intents
-        is_open = (table.c.stack == self._key(stack)) & table.c.concluded.is_(None)
-        query = select(table).where(is_open).order_by(table.c.opened)
-        return tuple(self._intent(row) for row in await self._rows(query))
+        rows = await self._rows(_READ_OPEN_INTENTS, stack=self._key(stack))
+        return tuple(self._intent(row) for row in rows)
 
     async def find_own_objects(self, stack: str, ids: Collection[str]) -> frozenset[tuple[str, str]]:
         """Those of these objects, by kind and id, that a call of the stack created or changed."""
         if not ids:
             return frozenset()
-        intents, outcomes, runs, own = schema.intents, schema.outcomes, schema.runs, self._key(stack)
+        own = self._key(stack)
         changed = (
-            select(outcomes.c.address, outcomes.c.object)
-            .join(runs, runs.c.id == outcomes.c.run)
-            .where(runs.c.stack == own, outcomes.c.object.in_(ids), outcomes.c.outcome.in_(_SUCCEEDED))
+            select(_OUTCOMES.c.address, _OUTCOMES.c.object)
+            .join(_RUNS, _RUNS.c.id == _OUTCOMES.c.run)
+            .where(_RUNS.c.stack == own, _OUTCOMES.c.object.in_(ids), _OUTCOMES.c.outcome.in_(_SUCCEEDED))
         )
-        created = select(intents.c.address, intents.c.object).where(intents.c.stack == own, intents.c.object.in_(ids))
-        rows = [*await self._rows(changed), *await self._rows(created)]
+        created = select(_INTENTS.c.address, _INTENTS.c.object).where(
+            _INTENTS.c.stack == own, _INTENTS.c.object.in_(ids)
+        )
+        rows = [*await self._rows_once(changed), *await self._rows_once(created)]
         return frozenset((Address.parse(row.address).kind, row.object) for row in rows)
 
     async def find_made_objects(self, stack: str, within: float) -> tuple[MadeObject, ...]:
         """The objects that creates of the stack made in the last `within` seconds, and those of open intents."""
-        intents, receipts, now = schema.intents, schema.receipts, self._now()
-        is_recent = intents.c.concluded.is_(None) | (intents.c.concluded > now - within)
-        query = (
-            select(intents, receipts.c.at)
-            .join_from(intents, receipts, receipts.c.intent == intents.c.id, isouter=True)
-            .where(intents.c.stack == self._key(stack), intents.c.object.is_not(None), is_recent)
-        )
-        rows = await self._rows(query)
+        now = self._now()
+        rows = await self._rows(_READ_MADE, stack=self._key(stack), since=now - within)
         for row in rows:
             self._check_intent(row)
         return tuple(
@@ -247,8 +298,7 @@ class Store:
 
     async def membership(self, stack: str) -> AccountMembership | None:
         """Which account the stack belongs to; None if it was never applied."""
-        table = schema.accounts
-        for row in await self._rows(select(table).where(table.c.stack == self._key(stack))):
+        for row in await self._rows(_READ_ACCOUNT, stack=self._key(stack)):
             self._check(row, row.stack, row.account, row.witnesses)
             return AccountMembership(row.account, tuple(json.loads(row.witnesses)))
         return None
@@ -256,16 +306,9 @@ class Store:
     async def progress(self, plan: str) -> Progress:
         """How far earlier runs applied the plan file with this digest. Creates with an open intent, or whose one-time
         secret was not delivered, do not count; see `recovery.settle`."""
-        table, intents, receipts = schema.plan_calls, schema.intents, schema.receipts
-        query = (
-            select(table, intents.c.object, intents.c.place, receipts.c.intent.label("receipt"))
-            .outerjoin(intents, intents.c.id == table.c.intent)
-            .outerjoin(receipts, receipts.c.intent == table.c.intent)
-            .where(table.c.plan == self._key(plan))
-        )
         calls: set[str] = set()
         complete = None
-        rows = await self._rows(query)
+        rows = await self._rows(_READ_PROGRESS, plan=self._key(plan))
         for row in rows:
             self._check(row, row.plan, row.call, row.intent)
             if not row.call:
@@ -276,12 +319,11 @@ class Store:
 
     async def history(self, stack: str, *, limit: int = 1000) -> tuple[RecordedCall, ...]:
         """How calls of earlier runs ended, newest first."""
-        run, outcome = schema.runs, schema.outcomes
-        rows = await self._rows(
-            select(outcome, run.c.command, run.c.started)
-            .join(run, run.c.id == outcome.c.run)
-            .where(run.c.stack == self._key(stack))
-            .order_by(run.c.started.desc(), outcome.c.place.desc())
+        rows = await self._rows_once(
+            select(_OUTCOMES, _RUNS.c.command, _RUNS.c.started)
+            .join(_RUNS, _RUNS.c.id == _OUTCOMES.c.run)
+            .where(_RUNS.c.stack == self._key(stack))
+            .order_by(_RUNS.c.started.desc(), _OUTCOMES.c.place.desc())
             .limit(limit)
         )
         return tuple(
@@ -331,16 +373,16 @@ class Store:
         commit, actor  of the manifests, and who started the run, for reports; empty: unknown
         """
         run = row_id(self._now())
-        row = insert(schema.runs).values(
-            id=run,
-            stack=self._key(stack),
-            command=command,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            started=self._now(),
-        )
-        origin = insert(schema.run_origins).values(run=run, commit=commit, actor=actor)
-        await self._run(row, *([origin] if commit or actor else []))
+        row = {
+            "id": run,
+            "stack": self._key(stack),
+            "command": command,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "started": self._now(),
+        }
+        origin = {"run": run, "commit": commit, "actor": actor}
+        await self._run((_BEGIN_RUN, row), *([(_ADD_ORIGIN, origin)] if commit or actor else []))
         journal = StoreJournal(
             self._engine,
             self._place,
@@ -358,25 +400,31 @@ class Store:
             outcome = journal.outcome
         finally:
             await journal.flush()
-            end = update(schema.runs).where(schema.runs.c.id == run).values(ended=self._now(), outcome=outcome)
             # On an error the history lacks the end of the run, but the result of the block matters more.
             with suppress(StoreError):
-                await self._run(end)
+                await self._run((_END_RUN, {"run": run, "at": self._now(), "how": outcome}))
 
-    async def _rows(self, query: Select[Any]) -> list[Row[Any]]:
-        def read() -> list[Row[Any]]:
+    async def _rows(self, query: Select[Any], **parameters: object) -> list[Row[Any]]:
+        """The rows of a query that is built once in the process."""
+        return await self._read(lambda connection: execute(connection, query, parameters))
+
+    async def _rows_once(self, query: Select[Any]) -> list[Row[Any]]:
+        return await self._read(lambda connection: connection.execute(query))
+
+    async def _read(self, read: Callable[[Connection], CursorResult[Any]]) -> list[Row[Any]]:
+        def run() -> list[Row[Any]]:
             with database.explain_errors(self._place), self._engine.connect() as connection:
-                return list(connection.execute(query))
+                return list(read(connection))
 
-        return await asyncio.to_thread(read)
+        return await asyncio.to_thread(run)
 
-    async def _run(self, *statements: Any) -> None:
+    async def _run(self, *statements: tuple[Executable, Mapping[str, Any]]) -> None:
         """Executes the statements in one transaction."""
 
         def write() -> None:
             with database.explain_errors(self._place), self._engine.begin() as connection:
-                for statement in statements:
-                    connection.execute(statement)
+                for statement, row in statements:
+                    execute(connection, statement, row)
 
         await asyncio.to_thread(write)
 
