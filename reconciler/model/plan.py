@@ -143,6 +143,17 @@ class Approval(Struct, frozen=True):
 _ACCESS_RISKS = frozenset(str(verdict.risk) for verdict in Verdict if verdict.risk is not None)
 
 
+class Users(Struct, frozen=True):
+    """The declared resources that use one that a plan changes, directly or through others.
+
+    nearest  the first of them, the nearest first
+    number   of all; 1001 stands for more than 1,000
+    """
+
+    nearest: tuple[Address, ...]
+    number: int
+
+
 class Forecast(Struct, frozen=True):
     """The number of API calls of an apply, and the estimated seconds at the request budget (0 without a budget)."""
 
@@ -220,6 +231,7 @@ class Plan(Struct, frozen=True):
     base: Base | None = None  # the commit that the plan was compared with
     names: Mapping[str, str] = field(default_factory=dict)
     """By id: what people call the objects whose ids are in values of changes, such as `IPPolicy/office`."""
+    users: Mapping[Address, Users] = field(default_factory=dict)  # of what is updated, replaced or deleted
     environment: str = ""  # the environment of the project, if one was selected
     request: Request | None = None  # that of the pipeline in which the plan was created
     version: int = VERSION

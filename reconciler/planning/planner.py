@@ -59,6 +59,7 @@ from reconciler.planning.ordering.call_graph import find_live_edges
 from reconciler.planning.ordering.deletes import report_separated_parts
 from reconciler.planning.ordering.missing_targets import report_missing_targets
 from reconciler.planning.ordering.sequence import Sequenced, sequence
+from reconciler.planning.users import find_users
 
 __all__ = ["PlanOptions", "match_all", "plan"]
 
@@ -418,6 +419,7 @@ class _Planning:
             commit=options.commit,
             forecast=forecast(calls, snapshot, self.kinds, options.requests_per_minute),
             names=find_names(self.assignments, (*changes, *additions)),
+            users=find_users(self.dependencies, self.kinds, _list_used(changes)),
         )
 
     def _judge_takers(self) -> PlanOptions:
@@ -465,6 +467,12 @@ class _Planning:
                 fields = show_fields(decision.kind, self.index.form(decision.kind, live), decision.address)
                 owner = describe_owner(live) or parent_stack(self.index, live)
                 yield decision.address, Observed(live.locator, fields, owner)
+
+
+def _list_used(changes: Iterable[Change]) -> Iterator[Address]:
+    """The changed resources whose users a change may concern: those with an object that changes or ends."""
+    actions = (Action.UPDATE, Action.REPLACE, Action.DELETE)
+    yield from (change.address for change in changes if change.action in actions)
 
 
 def _index_declared_hosts(index: LiveIndex) -> order.HostIndex[Address]:

@@ -108,11 +108,19 @@ def headings(page: str) -> list[str]:
     return [re.sub("<[^>]*>", "", text).strip() for text in re.findall("<h2[^>]*>(.*?)</h2>", page)]
 
 
-def test_status_and_approvals_come_first_then_risks_then_changes() -> None:
-    assert headings(plan_page.render_page(OF_A_BRANCH, context=CONTEXT)) == [
-        "Approval required",
-        "Approvals",
-        "Risks",
+def read_verdict(page: str) -> str:
+    """What the header says of the plan."""
+    (text,) = re.findall('<p class="verdict [a-z]+">.*?</span>(.*?)</p>', page)
+    return html.unescape(text)
+
+
+def test_what_needs_a_person_comes_first_then_what_will_change() -> None:
+    page = plan_page.render_page(OF_A_BRANCH, context=CONTEXT)
+    assert read_verdict(page) == "Approval required"
+    assert headings(page) == [
+        "1 thing needs you",
+        "What will change",
+        "Also to know",
         "Added on the platform, not declared",
         "No longer planned",
         "Changes",
@@ -121,7 +129,7 @@ def test_status_and_approvals_come_first_then_risks_then_changes() -> None:
     ]
 
 
-def test_risks_are_ordered_by_weight_and_only_the_severe_ones_are_red() -> None:
+def test_other_risks_are_ordered_by_weight_and_only_the_severe_ones_are_red() -> None:
     heavy = replace(OF_A_BRANCH.changes[1], risks=(Risk.DISABLES_AGENT, Risk.WIDENS_ACCESS))
     plan = replace(OF_A_BRANCH, changes=(*OF_A_BRANCH.changes, heavy))
     (section,) = re.findall('<section class="box-list risks".*?</section>', plan_page.render_page(plan), re.DOTALL)
@@ -129,33 +137,11 @@ def test_risks_are_ordered_by_weight_and_only_the_severe_ones_are_red() -> None:
     assert badges == [
         ("severe", "widens access"),
         ("mild", "disables agents"),
-        ("severe", "irreversible: cannot be recovered after deletion"),
-        ("mild", "protected (lifecycle.protect)"),
         ("severe", "interrupts live traffic"),
         ("mild", "runs a command"),
         ("mild", "issues a one-time secret"),
         ("mild", "issues a one-time secret"),
-    ]
-
-
-def test_changes_with_equal_risks_are_one_line_with_the_deletions_first() -> None:
-    def change(name: str, action: Action, *risks: Risk) -> Change:
-        return Change(Address("TLSEdge", name), action, Reason.FIELDS, risks=risks)
-
-    plan = Plan(
-        "prod",
-        changes=(
-            change("a", Action.UPDATE, Risk.INTERRUPTS_TRAFFIC),
-            change("b", Action.DELETE, Risk.INTERRUPTS_TRAFFIC),
-            change("c", Action.UPDATE, Risk.INTERRUPTS_TRAFFIC),
-            change("d", Action.UPDATE, Risk.WIDENS_ACCESS),
-        ),
-    )
-    (section,) = re.findall('<section class="box-list risks".*?</section>', plan_page.render_page(plan), re.DOTALL)
-    lines = [" ".join(re.sub("<[^>]*>", "", line).split()) for line in re.findall("<li>(.*?)</li>", section, re.DOTALL)]
-    assert lines == [
-        "widens access update TLSEdge/d",
-        "interrupts live traffic delete TLSEdge/b; update TLSEdge/a, TLSEdge/c",
+        ("mild", "protected (lifecycle.protect)"),
     ]
 
 
@@ -192,7 +178,7 @@ def test_a_module_that_is_removed_is_not_shown_as_if_it_were_set() -> None:
 
 def test_entries_of_approvals_yaml_can_be_copied() -> None:
     page = plan_page.render_page(replace(OF_A_BRANCH, environment="production"), context=CONTEXT)
-    (entries,) = re.findall('<pre id="entries">(.*?)</pre>', page, re.DOTALL)
+    (entries,) = re.findall('<pre id="entries"[^>]*>(.*?)</pre>', page, re.DOTALL)
     assert html.unescape(entries) == (
         "approvals:\n  - delete: ReservedDomain/old\n    env: production\n"
         '    id: "rd_1"\n    until: "2023-11-28"\n    digest: "3f2a9c"\n'
@@ -200,23 +186,22 @@ def test_entries_of_approvals_yaml_can_be_copied() -> None:
     assert "entries" not in [*re.findall('id="([a-z]+)"', plan_page.render_page(WHOLE))]
 
 
-def test_the_header_has_environment_commit_author_review_run_and_time() -> None:
+def test_the_header_has_environment_request_commit_and_author_and_the_footer_has_the_digest() -> None:
     page = plan_page.render_page(OF_A_BRANCH, digest="blake2b:0123", context=CONTEXT)
-    (about,) = re.findall('<dl class="about">(.*?)</dl>', page, re.DOTALL)
-    assert re.findall("<dt>(.*?)</dt><dd>(?:<a [^>]*>)?(.*?)</", about) == [
-        ("Account", "https://api.example.com"),
+    header, footer = re.findall('<dl class="about">(.*?)</dl>', page, re.DOTALL)
+    about, foot = (re.findall("<dt>(.*?)</dt><dd>(?:<a [^>]*>)?(.*?)</", part) for part in (header, footer))
+    assert about == [
+        ("Request", "#42"),
         ("Commit", "0123456789ab"),
         ("Base", "origin/main (abcdef0)"),
         ("Author", "mara"),
-        ("Review", "#42"),
-        ("Run", "Plan 99"),
-        ("Created", "2023-11-14 22:13 UTC"),
-        ("Digest", "blake2b:0123"),
+        ("Account", "https://api.example.com"),
     ]
-    assert "environment production" in page
+    assert foot == [("Created", "2023-11-14 22:13 UTC"), ("Run", "Plan 99"), ("Digest", "blake2b:0123")]
+    assert '<span class="word">environment </span>production</span>' in page
     assert [link for link in Tags(page).links if not link.startswith("#")] == [
-        "https://github.com/octo/infra/commit/0123456789abcdef",
         "https://github.com/octo/infra/pull/42",
+        "https://github.com/octo/infra/commit/0123456789abcdef",
         "https://github.com/octo/infra/actions/runs/99",
     ]
 
@@ -251,7 +236,7 @@ def test_a_branch_behind_its_base_or_with_an_invalid_base_is_reported_in_the_sta
         ),
     ):
         page = plan_page.render_page(replace(OF_A_BRANCH, base=base))
-        assert page.index(text) < page.index('id="h-approvals"')
+        assert page.index(text) < page.index('id="h-summary"')
         assert "<h3>" not in page
         assert '<option value="cause">' not in page
 
@@ -265,7 +250,8 @@ def test_a_delete_shows_what_is_deleted() -> None:
 def test_a_branch_without_changes_is_reported_despite_drift() -> None:
     changes = tuple(change for change in OF_A_BRANCH.changes if change.cause is not Cause.THIS_CHANGE)
     page = plan_page.render_page(replace(OF_A_BRANCH, changes=changes, approvals=()))
-    assert headings(page)[0] == "No changes by this branch"
+    assert read_verdict(page) == "No changes by this branch"
+    assert headings(page)[0] == "Nothing needs you"
     assert "Pending before it: 2 to replace, 1 to delete, 1 to move." in page
 
 

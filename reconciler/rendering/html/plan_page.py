@@ -1,4 +1,4 @@
-"""A plan as one HTML file: status and required approvals, risks, searchable changes with diffs, graph and calls.
+"""A plan as one HTML file: what needs a person, searchable changes with diffs and their users, graph and calls.
 
 Collects the values for the template `plan.html`; contains no markup.
 """
@@ -12,15 +12,27 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.model.access_entry import AccessEntry
-from reconciler.model.change import Action
+from reconciler.model.change import Action, Risk
 from reconciler.model.health import Health, HealthRow, State
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, merge_repeated
 from reconciler.rendering.html import diagram, environment
 from reconciler.rendering.html.access_list import build_list
-from reconciler.rendering.plan import access_drift, phrases
+from reconciler.rendering.plan import access_drift, needs, phrases
 from reconciler.rendering.plan.approval_entries import render_entries
-from reconciler.rendering.plan.outline import AccessRow, CallRow, ChangeRow, DiffLine, Outline, build_outline
+from reconciler.rendering.plan.excerpts import excerpts
+from reconciler.rendering.plan.outline import (
+    AccessRow,
+    ApprovalRow,
+    CallRow,
+    ChangeRow,
+    DiffLine,
+    FieldRow,
+    Outline,
+    SharedAccessRow,
+    Variant,
+    build_outline,
+)
 from reconciler.rendering.plan.phrases import Flavour, Resources, RiskPhrase
 from reconciler.rendering.run_context import Link, RunContext
 from reconciler.rendering.terminal_text import cut, sanitize
@@ -28,8 +40,10 @@ from reconciler.rendering.text_tools import count, format_time
 
 _SIGNS = {"+": "added", "-": "removed", "!": "changed", "…": "gap"}
 _LONGEST_SUMMARY = 160  # cells of the line that sums up a change
+_LONGEST_SIDE = 60  # cells of a long value in it
 _SUMMED_UP = 3  # fields
 
+_NAMED = 10  # subjects of an approval
 _MOST_PROBLEMS = 500  # of a page, errors first
 _MOST_ACCESS = 500  # rows of a page, the gravest first
 
@@ -41,6 +55,15 @@ class Part(Struct, frozen=True):
     notes: list[str]
     position: str
     lines: list[tuple[str, DiffLine]]  # with their CSS class
+
+
+class CardVariant(Struct, frozen=True):
+    """What a change has in some environments only."""
+
+    environments: tuple[str, ...]
+    risks: list[RiskPhrase]
+    details: tuple[str, ...]
+    parts: list[Part]
 
 
 class Card(Struct, frozen=True):
@@ -56,6 +79,8 @@ class Card(Struct, frozen=True):
     calls: list[CallRow]
     cause: str = ""
     health: str = ""  # of the object before the change; empty: healthy, or not known
+    users: str = ""  # a sentence; empty: nothing uses it
+    variants: list[CardVariant] = []
 
     @property
     def hue(self) -> str:
@@ -74,11 +99,16 @@ class Card(Struct, frozen=True):
         return self.row.position.rpartition(":")[0] or "not in a file"
 
     @property
+    def user_count(self) -> str:
+        return phrases.count_users(self.row)
+
+    @property
     def search_text(self) -> str:
         """The text that the search of the page matches, in lower case."""
         words = [self.row.address, self.row.action, self.row.id, self.row.former, self.row.position, self.reason]
-        words += [*(risk.text for risk in self.risks), *self.details, self.cause, self.health]
-        for part in self.parts:
+        words += [*(risk.text for risk in self.risks), *self.details, self.cause, self.health, self.users]
+        words += [*self.row.environments, *(text for variant in self.variants for text in variant.details)]
+        for part in (*self.parts, *(part for variant in self.variants for part in variant.parts)):
             words += [part.path, *part.notes, *(line.text for _, line in part.lines)]
         words += [call.path for call in self.calls]
         return " ".join(words).lower()
@@ -99,6 +129,10 @@ class AccessItem(Struct, frozen=True):
     verdict: str
     cause: str
     details: list[str]
+
+    @property
+    def environments(self) -> tuple[str, ...]:
+        return self.row.environments if isinstance(self.row, SharedAccessRow) else ()
 
 
 class Status(Struct, frozen=True):
@@ -133,27 +167,38 @@ def render_page(
     context = context or RunContext()
     is_plan = flavour is Flavour.PLAN
     cards = _with_health(build_cards(rows, flavour), health)
+    wanted = needs.list_needs(rows, _quote) if is_plan else []
+    shown = [need.access for need in wanted if need.access is not None]
+    access = [row for row in rows.access if row not in shown]
     listed = build_list(entries, plan.access, rows, flavour) if entries else None
     return environment.render_template(
         "plan.html",
         scripts=("page.js", *(("access.js",) if listed else ())),
         title=f"{'Drift' if flavour is Flavour.DRIFT else 'Plan'} for stack {rows.stack}",
         what="Drift" if flavour is Flavour.DRIFT else "Plan",
+        of_what="stack",
+        headline=_headline(plan, wanted, flavour),
+        needs=wanted,
+        environments=(),
         problems=problems[:_MOST_PROBLEMS],
         more_problems=_count_more(len(problems) - _MOST_PROBLEMS),
         rows=rows,
-        environment=context.environment,
-        about=list(_about(plan, rows, digest, context)),
+        environment=context.environment or rows.environment,
+        about=list(_about(rows, context)),
+        footer=list(_foot(plan, rows, digest, context)),
         is_plan=is_plan,
-        access=[_access(rows, row, flavour) for row in rows.access[:_MOST_ACCESS]],
-        more_access=max(len(rows.access) - _MOST_ACCESS, 0),
+        access=[_access(rows, row, flavour) for row in access[:_MOST_ACCESS]],
+        more_access=max(len(access) - _MOST_ACCESS, 0),
         entries=listed,
         entry_data=environment.encode_data(listed.data) if listed else "",
         status=_status(plan, rows, flavour, resources, budget),
         rule_changes=[
-            (phrases.describe_rule_change(row), row) for row in phrases.group_rule_changes(rows.rule_changes)
+            (phrases.describe_rule_change(row), row)
+            for row in phrases.group_rule_changes(row for row in rows.rule_changes if row.granted or not is_plan)
         ],
         base_warnings=list(_base_warnings(rows)),
+        approved=[_approval(row) for row in rows.approvals if row.granted or row.is_optional] if is_plan else [],
+        at_terminal=[row for row in rows.missing_approvals if not row.subjects] if is_plan else [],
         approval_entries=render_entries(plan) if is_plan else "",
         withdrawn=rows.base.withdrawn if rows.base else (),
         unmanaged=phrases.describe_unmanaged(rows),
@@ -164,7 +209,7 @@ def render_page(
         counts=[(str(action), hue(action), rows.counts[action]) for action in Action if rows.counts.get(action)],
         cards=cards,
         groups=_group_by_cause(rows, cards),
-        risky=list(_group_by_risks(rows, cards)),
+        risky=list(_group_by_risks(rows, cards, wanted)),
         numbers={card.row.address: card.number for card in reversed(cards)},
         diagram=diagram.draw_diagram(plan),
         box_size=(diagram.WIDTH, diagram.HEIGHT),
@@ -201,22 +246,53 @@ def hue(action: Action) -> str:
 # --- header and status ------------------------------------------------------------------------------------------------
 
 
-def _about(plan: Plan, rows: Outline, digest: str, context: RunContext) -> Iterator[tuple[str, Link]]:
-    """What the header says, label by label."""
-    created = format_time(plan.created) if plan.created else ""
+def _about(rows: Outline, context: RunContext) -> Iterator[tuple[str, Link]]:
+    """What the header says, label by label: what was planned, by whom and for which request."""
     known = (
-        ("Account", Link(rows.account)),
+        ("Request", context.review or Link("")),
         ("Commit", context.commit or Link(rows.commit[:12])),
         ("Base", Link(f"{rows.base.ref} ({rows.base.commit})" if rows.base else "")),
         ("Author", Link(context.author)),
-        ("Review", context.review or Link("")),
-        ("Run", context.run or Link("")),
-        ("Created", Link(created)),
+        ("Account", Link(rows.account)),
         ("Targets", Link(" ".join(rows.targets))),
         ("Excluded", Link(" ".join(rows.excludes))),
+    )
+    yield from ((label, link) for label, link in known if link.text)
+
+
+def _foot(plan: Plan, rows: Outline, digest: str, context: RunContext) -> Iterator[tuple[str, Link]]:
+    """What identifies the page."""
+    known = (
+        ("Created", Link(format_time(plan.created) if plan.created else "")),
+        ("Run", context.run or Link("")),
         ("Digest", Link(digest)),
     )
     yield from ((label, link) for label, link in known if link.text)
+
+
+def _headline(plan: Plan, wanted: Sequence[needs.Need], flavour: Flavour) -> str:
+    """`2 things need you`; of drift whether there is any."""
+    if flavour is Flavour.DRIFT:
+        return "Drift" if plan.has_drift else "No drift"
+    return needs.headline(wanted)
+
+
+def _quote(text: str) -> str:
+    """The text as code, see `environment.format_prose`."""
+    return f"`{text.replace('`', '')}`"
+
+
+class ApprovalItem(Struct, frozen=True):
+    """An approval that is granted, or that is not needed for the rest of the plan."""
+
+    text: str
+    granted: bool
+    environments: tuple[str, ...]
+
+
+def _approval(row: ApprovalRow) -> ApprovalItem:
+    text = f"{phrases.name_subjects(row, _NAMED, _quote)}: {row.why}"
+    return ApprovalItem(text, row.granted, row.environments)
 
 
 def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | None, budget: int) -> Status:
@@ -295,15 +371,22 @@ class RiskGroup(Struct, frozen=True):
     details: tuple[str, ...]
 
 
-def _group_by_risks(rows: Outline, cards: Sequence[Card]) -> Iterator[RiskGroup]:
-    card_of = {id(card.row): card for card in cards}
-    for group in phrases.group_by_risks(rows.changes):
+def _group_by_risks(rows: Outline, cards: Sequence[Card], wanted: Sequence[needs.Need]) -> Iterator[RiskGroup]:
+    """The risks that no need states."""
+    card_of = {(card.row.address, card.row.id, card.row.action): card for card in cards}
+    stated = {address for need in wanted if need.access is None for address in need.changes}
+    left = [replace(row, risks=_without_severe(row)) if row.address in stated else row for row in rows.changes]
+    for group in phrases.group_by_risks(left):
         actions = phrases.group_by_action(group).items()
         yield RiskGroup(
             phrases.weigh_other_risks(group[0]),
-            [(action, [card_of[id(row)] for row in same]) for action, same in actions],
+            [(action, [card_of[row.address, row.id, row.action] for row in same]) for action, same in actions],
             tuple(line for row in group for line in row.deliveries),
         )
+
+
+def _without_severe(row: ChangeRow) -> tuple[Risk, ...]:
+    return tuple(risk for risk in row.risks if risk not in phrases.SEVERE)
 
 
 def _card(number: int, row: ChangeRow, calls: Mapping[str, list[CallRow]], flavour: Flavour) -> Card:
@@ -315,7 +398,9 @@ def _card(number: int, row: ChangeRow, calls: Mapping[str, list[CallRow]], flavo
         summary=cut(_sum_up(row, reason, flavour), _LONGEST_SUMMARY),
         risks=phrases.weigh_risks(row),
         details=phrases.details(row, flavour),
-        parts=list(_parts(row, flavour)),
+        parts=list(_parts(row, row.fields, flavour)),
+        users=phrases.describe_users(row, _quote),
+        variants=[_variant(row, variant, flavour) for variant in row.variants],
         calls=calls.get(row.address, []),
         cause=phrases.GROUPS[row.cause] if row.cause else "",
     )
@@ -325,12 +410,28 @@ def _sum_up(row: ChangeRow, reason: str, flavour: Flavour) -> str:
     """`min_version: "1.2" → "1.3", and 2 more fields`; the reason for a change without fields."""
     if not row.fields:
         return reason
-    fields = [f"{field.path}: {phrases.explain(row, field, flavour)}" for field in row.fields[:_SUMMED_UP]]
+    fields = [f"{field.path}: {_explain(row, field, flavour)}" for field in row.fields[:_SUMMED_UP]]
     left = len(row.fields) - len(fields)
     return ", ".join(fields) + (f", and {count(left, 'more field')}" if left else "")
 
 
-def _parts(row: ChangeRow, flavour: Flavour) -> Iterator[Part]:
-    for field in row.fields:
+def _explain(row: ChangeRow, field: FieldRow, flavour: Flavour) -> str:
+    """The change of a field; of long values the parts that differ."""
+    text = phrases.explain(row, field, flavour)
+    if len(text) <= _LONGEST_SUMMARY or field.difference is not None or not (field.old and field.new):
+        return text
+    sides = (DiffLine("-", field.old.line), DiffLine("+", field.new.line))
+    return " → ".join(excerpts(sides, _LONGEST_SIDE))
+
+
+def _variant(row: ChangeRow, variant: Variant, flavour: Flavour) -> CardVariant:
+    own = replace(row, risks=variant.risks, protected=False, deliveries=variant.deliveries, records=variant.records)
+    details = phrases.details(own, flavour)
+    parts = list(_parts(row, variant.fields, flavour))
+    return CardVariant(variant.environments, phrases.weigh_risks(own), details, parts)
+
+
+def _parts(row: ChangeRow, fields: Iterable[FieldRow], flavour: Flavour) -> Iterator[Part]:
+    for field in fields:
         lines = [(_SIGNS.get(line.sign, "context"), line) for line in phrases.diff(field, flavour)]
         yield Part(field.path, phrases.notes(row, field, flavour), field.position, lines)

@@ -111,6 +111,8 @@ class ChangeRow(Struct, frozen=True):
     access_risks: tuple[Risk, ...] = ()  # those of `risks` that changes of entry points show
     environments: tuple[str, ...] = ()
     variants: tuple[Variant, ...] = ()
+    users: tuple[str, ...] = ()  # the nearest resources that use it
+    user_count: int = 0  # of all of them
 
     @property
     def other_risks(self) -> tuple[Risk, ...]:
@@ -375,6 +377,9 @@ def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
         row = _change(change, words)
         if change.address in by_address and change.action in (Action.CREATE, Action.REPLACE):
             row = replace(row, deliveries=by_address[change.address])
+        if (users := plan.users.get(change.address)) is not None:
+            nearest = tuple(sanitize(str(user)) for user in users.nearest)
+            row = replace(row, users=nearest, user_count=users.number)
         if row.risks and (by_entry := by_cause.get(str(change.address))):
             row = replace(row, access_risks=tuple(risk for risk in row.risks if risk in by_entry))
         rows.append(row)

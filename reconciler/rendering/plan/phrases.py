@@ -553,6 +553,24 @@ def details(row: ChangeRow, flavour: Flavour) -> tuple[str, ...]:
     return (*deliveries(row, flavour), *row.records) if flavour is Flavour.PLAN else ()
 
 
+_COUNTED_USERS = 1_000
+_NAMED_USERS = 8
+
+
+def count_users(row: ChangeRow) -> str:
+    """`3`, or `more than 1,000`"""
+    return f"more than {_COUNTED_USERS:,}" if row.user_count > _COUNTED_USERS else f"{row.user_count:,}"
+
+
+def describe_users(row: ChangeRow, quote: Callable[[str], str] = str) -> str:
+    """`Used by 3 resources: HTTPSEdgeRoute/shop-admin, HTTPSEdge/shop, …`; empty if nothing uses it."""
+    if not row.user_count:
+        return ""
+    noun = "resource" if row.user_count == 1 else "resources"
+    named = ", ".join(map(quote, row.users[:_NAMED_USERS]))
+    return f"Used by {count_users(row)} {noun}: {named}{', …' if row.user_count > _NAMED_USERS else '.'}"
+
+
 def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:
     """What changed a field, and whether it forces a replacement."""
     is_whole = change.action in (Action.CREATE, Action.DELETE)  # the object changed, not its fields
