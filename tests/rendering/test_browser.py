@@ -31,6 +31,8 @@ from tests.harness.browser import Browser
 from tests.harness.statuses import NOW, build_status
 from tests.rendering import fleets, hostile
 from tests.rendering.plans import CONTEXT, OF_A_BRANCH, REVIEWED, WHOLE, list_ways_in
+from tests.rendering.shop import CONTEXT as SHOP_CONTEXT
+from tests.rendering.shop import PRODUCTION, STAGING
 
 pytestmark = pytest.mark.browser
 DAY = 86400.0
@@ -171,6 +173,10 @@ def list_hostile_ways_in() -> list[AccessEntry]:
 PAGES: dict[str, Callable[[], str]] = {
     "plan": lambda: plan_page.render_page(WHOLE, digest="blake2b:0123", budget=120),
     "branch": lambda: plan_page.render_page(OF_A_BRANCH, digest="blake2b:0123", context=CONTEXT),
+    "overview": lambda: plan_page.render_overview([STAGING, PRODUCTION], unplanned=["dev"], context=SHOP_CONTEXT),
+    "overview-hostile": lambda: plan_page.render_overview(
+        [hostile.plan("".join(hostile.PIECES)), replace(WHOLE, stack="web")], unplanned=["".join(hostile.PIECES)]
+    ),
     "plan-health": lambda: plan_page.render_page(
         WHOLE, health=[replace(row, address=name) for row, name in zip((*ILL[1:], PROGRESSING), CHANGED, strict=True)]
     ),
@@ -269,7 +275,32 @@ def test_the_page_is_dark_in_dark_mode(chromium: Browser, pages: dict[str, Path]
     for dark in (False, True):
         chromium.open(pages["plan"], dark=dark)
         colours.append(chromium.evaluate("getComputedStyle(document.body).backgroundColor"))
-    assert colours == ["rgb(246, 247, 249)", "rgb(15, 18, 23)"]
+    assert colours == ["rgb(247, 248, 250)", "rgb(13, 16, 21)"]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_state_of_the_plan_stays_in_view_and_the_tabs_stay_below_it(
+    chromium: Browser, pages: dict[str, Path], width: int
+) -> None:
+    chromium.open(pages["large"], width=width, height=700)
+    chromium.evaluate("scrollTo(0, 6000)")
+    box = "document.querySelector('{}').getBoundingClientRect()"
+    bar, verdict, tabs = (chromium.evaluate(box.format(part) + ".toJSON()") for part in (".bar", ".verdict", ".tabs"))
+    assert bar["top"] == 0
+    assert 0 <= verdict["left"] < verdict["right"] <= width
+    assert bar["bottom"] <= tabs["top"] + 1 < bar["bottom"] + 10
+
+
+def test_a_keyboard_and_a_screen_reader_meet_what_needs_a_person_before_the_changes(
+    chromium: Browser, pages: dict[str, Path]
+) -> None:
+    chromium.open(pages["overview"])
+    order = "[...document.querySelectorAll('a[href], button:not([hidden]), h2')].map(e => e.textContent.trim())"
+    names = [name for name in chromium.evaluate(order) if name]
+    assert names[0] == "To the content"
+    assert names.index("Environments") < names.index("3 things need you") < names.index("HTTPSEdgeRoute/shop-admin")
+    assert names.index("copy") < names.index("Changes")
+    assert chromium.evaluate("document.querySelectorAll('h1').length") == 1
 
 
 def test_a_search_shows_the_changes_that_contain_every_word(chromium: Browser, pages: dict[str, Path]) -> None:
@@ -513,10 +544,11 @@ def test_the_graph_can_be_used_by_keyboard(chromium: Browser, pages: dict[str, P
 
 def test_a_link_to_a_change_opens_it(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["plan"])
-    chromium.click(".risks a")
-    chromium.until("document.querySelector('.card[open] .address').textContent === 'ReservedDomain/old'")
+    chromium.click(".needs a")
+    opened = "document.querySelector('.card[open] .address').textContent"
+    chromium.until(f"{opened} === document.querySelector('.needs a').textContent")
     chromium.evaluate("document.querySelector('.card[open]').open = false")
-    chromium.click(".risks a")
+    chromium.click(".needs a")
     chromium.until("document.querySelector('.card[open]')")
 
 

@@ -215,7 +215,7 @@ def test_a_run_has_its_commit_and_actor() -> None:
 
 def test_the_header_has_environment_and_run() -> None:
     written = report_page.render_page("prod", Past((drift_check(2),)), now=10 * DAY, days=90, context=CONTEXT)
-    assert "environment production" in written
+    assert '<span class="word">environment </span>production' in written
     assert 'href="https://github.com/octo/infra/actions/runs/99"' in written
     assert "<dt>Last checked commit</dt><dd>abc</dd>" in written
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,16 +15,17 @@ from msgspec.structs import replace
 from reconciler.model.access_entry import AccessEntry
 from reconciler.model.change import Action, Risk
 from reconciler.model.health import Health, HealthRow, State
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Plan, Request
 from reconciler.model.problem import Problem, merge_repeated
 from reconciler.rendering.html import diagram, environment
 from reconciler.rendering.html.access_list import build_list
-from reconciler.rendering.plan import access_drift, needs, phrases
+from reconciler.rendering.plan import access_drift, needs, overview, phrases
 from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import (
     AccessRow,
     ApprovalRow,
+    BaseRow,
     CallRow,
     ChangeRow,
     DiffLine,
@@ -33,6 +35,7 @@ from reconciler.rendering.plan.outline import (
     Variant,
     build_outline,
 )
+from reconciler.rendering.plan.overview import EnvironmentRow
 from reconciler.rendering.plan.phrases import Flavour, Resources, RiskPhrase
 from reconciler.rendering.run_context import Link, RunContext
 from reconciler.rendering.terminal_text import cut, sanitize
@@ -163,57 +166,134 @@ def render_page(
     health     of the objects of the stack, as far as the lists of the plan show it
     """
     rows = build_outline(plan)
-    problems = rows.urgent_problems
     context = context or RunContext()
-    is_plan = flavour is Flavour.PLAN
-    cards = _with_health(build_cards(rows, flavour), health)
-    wanted = needs.list_needs(rows, _quote) if is_plan else []
-    shown = [need.access for need in wanted if need.access is not None]
-    access = [row for row in rows.access if row not in shown]
     listed = build_list(entries, plan.access, rows, flavour) if entries else None
+    what = "Drift" if flavour is Flavour.DRIFT else "Plan"
+    values = _list_values(rows, _with_health(build_cards(rows, flavour), health), flavour)
+    if flavour is Flavour.DRIFT:
+        values["headline"] = "Drift" if plan.has_drift else "No drift"
     return environment.render_template(
         "plan.html",
         scripts=("page.js", *(("access.js",) if listed else ())),
-        title=f"{'Drift' if flavour is Flavour.DRIFT else 'Plan'} for stack {rows.stack}",
-        what="Drift" if flavour is Flavour.DRIFT else "Plan",
-        of_what="stack",
-        headline=_headline(plan, wanted, flavour),
-        needs=wanted,
-        environments=(),
-        problems=problems[:_MOST_PROBLEMS],
-        more_problems=_count_more(len(problems) - _MOST_PROBLEMS),
-        rows=rows,
+        title=f"{what} for stack {rows.stack}",
+        what=f"{what} for stack",
+        name=rows.stack,
         environment=context.environment or rows.environment,
-        about=list(_about(rows, context)),
-        footer=list(_foot(plan, rows, digest, context)),
-        is_plan=is_plan,
-        access=[_access(rows, row, flavour) for row in access[:_MOST_ACCESS]],
-        more_access=max(len(access) - _MOST_ACCESS, 0),
+        environments=(),
+        about=list(_about(rows, context, plan.request)),
+        footer=list(_foot([plan], context, [digest])),
+        status=_status(plan, rows, flavour, resources, budget),
+        base_warnings=[(line, ()) for line in _base_warnings(rows)],
         entries=listed,
         entry_data=environment.encode_data(listed.data) if listed else "",
-        status=_status(plan, rows, flavour, resources, budget),
-        rule_changes=[
-            (phrases.describe_rule_change(row), row)
-            for row in phrases.group_rule_changes(row for row in rows.rule_changes if row.granted or not is_plan)
-        ],
-        base_warnings=list(_base_warnings(rows)),
-        approved=[_approval(row) for row in rows.approvals if row.granted or row.is_optional] if is_plan else [],
-        at_terminal=[row for row in rows.missing_approvals if not row.subjects] if is_plan else [],
-        approval_entries=render_entries(plan) if is_plan else "",
-        withdrawn=rows.base.withdrawn if rows.base else (),
-        unmanaged=phrases.describe_unmanaged(rows),
-        ignored=phrases.describe_ignored(rows),
-        additions=[_card(number, row, {}, flavour) for number, row in enumerate(rows.additions)],
-        additions_title=phrases.ADDITIONS.removesuffix(":"),
-        choices=phrases.CHOICES,
-        counts=[(str(action), hue(action), rows.counts[action]) for action in Action if rows.counts.get(action)],
-        cards=cards,
-        groups=_group_by_cause(rows, cards),
-        risky=list(_group_by_risks(rows, cards, wanted)),
-        numbers={card.row.address: card.number for card in reversed(cards)},
+        approval_entries=render_entries(plan) if flavour is Flavour.PLAN else "",
         diagram=diagram.draw_diagram(plan),
         box_size=(diagram.WIDTH, diagram.HEIGHT),
+        **values,
     )
+
+
+class EnvironmentItem(Struct, frozen=True):
+    """An environment of a page of several; `hue` is the CSS class of its state."""
+
+    row: EnvironmentRow
+    hue: str
+
+
+_HUES: Mapping[overview.Status, str] = {
+    overview.Status.NOT_PLANNED: "delete",
+    overview.Status.BLOCKED: "delete",
+    overview.Status.WAITING: "update",
+    overview.Status.READY: "create",
+    overview.Status.QUIET: "unchanged",
+}
+_LEVELS = {"delete": "blocked", "update": "waiting", "create": "ready", "unchanged": "quiet"}
+
+
+def render_overview(
+    plans: Sequence[Plan],
+    *,
+    unplanned: Sequence[str] = (),
+    digests: Sequence[str] = (),
+    context: RunContext | None = None,
+) -> str:
+    """Several plans as one file: a row for each environment, then what needs a person and each change once.
+
+    unplanned  names of environments that could not be planned
+    digests    of the plans, in their order
+    """
+    seen = overview.build_overview(plans, unplanned)
+    context, rows = context or RunContext(), seen.rows
+    items = [EnvironmentItem(row, _HUES[row.status]) for row in seen.environments]
+    gravest = next(item for hue in _LEVELS for item in items if item.hue == hue)
+    number = count(len(items), "environment")
+    return environment.render_template(
+        "plan.html",
+        title=f"Plan for {number}",
+        what="Plan for",
+        name=number,
+        environment="",
+        environments=items,
+        about=list(_about(rows, context, next((plan.request for plan in plans if plan.request), None))),
+        footer=list(_foot(plans, context, digests)),
+        status=Status(_LEVELS[gravest.hue], _sum_up_states(items, gravest), [phrases.forecast(rows.forecast, 0) + "."]),
+        base_warnings=[(line, names) for base, names in seen.bases for line in _describe_base(base)],
+        entries=None,
+        entry_data="",
+        approval_entries=render_entries(*plans),
+        diagram=None,
+        box_size=(0, 0),
+        **_list_values(rows, build_cards(rows, Flavour.PLAN), Flavour.PLAN, _list_unplanned(items)),
+    )
+
+
+def _sum_up_states(items: Sequence[EnvironmentItem], gravest: EnvironmentItem) -> str:
+    """`Approval required`, or `Approval required (1 of 2)`"""
+    state, number = str(gravest.row.status), sum(item.row.status is gravest.row.status for item in items)
+    return f"{state[0].upper()}{state[1:]}" + (f" ({number} of {len(items)})" if number < len(items) else "")
+
+
+def _list_unplanned(items: Iterable[EnvironmentItem]) -> list[needs.Need]:
+    """A need for each environment of which nothing is known."""
+    names = [item.row.name for item in items if item.row.status is overview.Status.NOT_PLANNED]
+    details = ("What would change there is unknown; the log of the run says why.",)
+    return [needs.Need(f"{_quote(name)} could not be planned.", details, is_severe=True) for name in names]
+
+
+def _list_values(
+    rows: Outline, cards: list[Card], flavour: Flavour, unknown: Sequence[needs.Need] = ()
+) -> dict[str, Any]:
+    """What the page shows of the rows, of one plan or of several. `unknown`: needs that no row shows."""
+    is_plan = flavour is Flavour.PLAN
+    problems = rows.urgent_problems
+    wanted = [*unknown, *needs.list_needs(rows, _quote)] if is_plan else []
+    shown = [need.access for need in wanted if need.access is not None]
+    access = [row for row in rows.access if row not in shown]
+    rules = phrases.group_rule_changes(row for row in rows.rule_changes if row.granted or not is_plan)
+    return {
+        "rows": rows,
+        "is_plan": is_plan,
+        "headline": needs.headline(wanted),
+        "needs": wanted,
+        "problems": problems[:_MOST_PROBLEMS],
+        "more_problems": _count_more(len(problems) - _MOST_PROBLEMS),
+        "access": [_access(rows, row, flavour) for row in access[:_MOST_ACCESS]],
+        "more_access": max(len(access) - _MOST_ACCESS, 0),
+        "rule_changes": [(phrases.describe_rule_change(row), row) for row in rules],
+        "approved": [_approval(row) for row in rows.approvals if row.granted or row.is_optional] if is_plan else [],
+        "at_terminal": [row for row in rows.missing_approvals if not row.subjects] if is_plan else [],
+        "withdrawn": rows.base.withdrawn if rows.base else (),
+        "unmanaged": phrases.describe_unmanaged(rows),
+        "ignored": phrases.describe_ignored(rows),
+        "additions": [_card(number, row, {}, flavour) for number, row in enumerate(rows.additions)],
+        "additions_title": phrases.ADDITIONS.removesuffix(":"),
+        "choices": phrases.CHOICES,
+        "counts": [(str(action), hue(action), rows.counts[action]) for action in Action if rows.counts.get(action)],
+        "cards": cards,
+        "groups": _group_by_cause(rows, cards),
+        "risky": list(_group_by_risks(rows, cards, wanted)),
+        "numbers": {card.row.address: card.number for card in reversed(cards)},
+    }
 
 
 def build_cards(rows: Outline, flavour: Flavour, start: int = 0) -> list[Card]:
@@ -246,10 +326,11 @@ def hue(action: Action) -> str:
 # --- header and status ------------------------------------------------------------------------------------------------
 
 
-def _about(rows: Outline, context: RunContext) -> Iterator[tuple[str, Link]]:
+def _about(rows: Outline, context: RunContext, request: Request | None) -> Iterator[tuple[str, Link]]:
     """What the header says, label by label: what was planned, by whom and for which request."""
+    asked = f"{sanitize(request.repository)}#{request.number}" if request is not None else ""
     known = (
-        ("Request", context.review or Link("")),
+        ("Request", context.review or Link(asked)),
         ("Commit", context.commit or Link(rows.commit[:12])),
         ("Base", Link(f"{rows.base.ref} ({rows.base.commit})" if rows.base else "")),
         ("Author", Link(context.author)),
@@ -260,21 +341,15 @@ def _about(rows: Outline, context: RunContext) -> Iterator[tuple[str, Link]]:
     yield from ((label, link) for label, link in known if link.text)
 
 
-def _foot(plan: Plan, rows: Outline, digest: str, context: RunContext) -> Iterator[tuple[str, Link]]:
+def _foot(plans: Sequence[Plan], context: RunContext, digests: Sequence[str]) -> Iterator[tuple[str, Link]]:
     """What identifies the page."""
+    created = max((plan.created for plan in plans), default=0.0)
     known = (
-        ("Created", Link(format_time(plan.created) if plan.created else "")),
+        ("Created", Link(format_time(created) if created else "")),
         ("Run", context.run or Link("")),
-        ("Digest", Link(digest)),
+        *(("Digest", Link(digest)) for digest in digests),
     )
     yield from ((label, link) for label, link in known if link.text)
-
-
-def _headline(plan: Plan, wanted: Sequence[needs.Need], flavour: Flavour) -> str:
-    """`2 things need you`; of drift whether there is any."""
-    if flavour is Flavour.DRIFT:
-        return "Drift" if plan.has_drift else "No drift"
-    return needs.headline(wanted)
 
 
 def _quote(text: str) -> str:
@@ -340,8 +415,12 @@ def _count_errors(errors: Sequence[Problem]) -> str:
 def _base_warnings(rows: Outline) -> Iterator[str]:
     """Why changes are not attributed, though the plan was compared with a base."""
     if rows.base is not None and not rows.is_attributed:
-        yield phrases.describe_base(rows.base)
-        yield from rows.base.problems
+        yield from _describe_base(rows.base)
+
+
+def _describe_base(base: BaseRow) -> Iterator[str]:
+    yield phrases.describe_base(base)
+    yield from base.problems
 
 
 def _access(rows: Outline, row: AccessRow, flavour: Flavour) -> AccessItem:
@@ -364,11 +443,12 @@ def _group_by_cause(rows: Outline, cards: Sequence[Card]) -> list[Group]:
 
 
 class RiskGroup(Struct, frozen=True):
-    """The changes with the same risks."""
+    """The changes with the same risks. `cause`: what the reviewed commits have not caused; empty: all of it."""
 
     risks: list[RiskPhrase]
     actions: list[tuple[Action, list[Card]]]
     details: tuple[str, ...]
+    cause: str = ""
 
 
 def _group_by_risks(rows: Outline, cards: Sequence[Card], wanted: Sequence[needs.Need]) -> Iterator[RiskGroup]:
@@ -382,6 +462,7 @@ def _group_by_risks(rows: Outline, cards: Sequence[Card], wanted: Sequence[needs
             phrases.weigh_other_risks(group[0]),
             [(action, [card_of[row.address, row.id, row.action] for row in same]) for action, same in actions],
             tuple(line for row in group for line in row.deliveries),
+            phrases.describe_foreign({row.cause for row in group}),
         )
 
 

@@ -162,6 +162,15 @@ _FOREIGN = {
 }  # of a field in a change of another cause
 
 
+def describe_foreign(causes: Collection[Cause | None]) -> str:
+    """`pending before this branch`; empty if the reviewed commits cause some of it, or nothing was compared."""
+    return (
+        ""
+        if {None, Cause.THIS_CHANGE}.intersection(causes)
+        else ", ".join(sorted(_FOREIGN[cause] for cause in causes if cause))
+    )
+
+
 class Group(Struct, frozen=True):
     """The changes of one cause."""
 
