@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "images"
 LARGEST = 100_000  # bytes of a picture, which every clone of the repository has
 _KEY = b"reconciler-text"
 _SIGNATURE = 8  # bytes before the first chunk of a PNG file
-_WIDTH = 1000
+_WIDTH = 960
 
 _COMMENT = Path(__file__).with_name("pages") / "comment.html"  # like a comment of a code host; BODY stands for its text
 
@@ -45,8 +45,8 @@ def render_page() -> str:
 
 
 PICTURES: Mapping[str, tuple[Callable[[], str], int]] = {
-    "comment.png": (render_comment, 900),
-    "page.png": (render_page, 1000),
+    "comment.png": (render_comment, 720),
+    "page.png": (render_page, 680),
 }
 """By file: the HTML, and the height of the picture in pixels."""
 

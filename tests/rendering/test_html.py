@@ -24,6 +24,7 @@ from reconciler.rendering.plan.phrases import Flavour
 from tests.harness.tiers import examples
 from tests.rendering import hostile
 from tests.rendering.plans import CONTEXT, OF_A_BRANCH, WHOLE, plans
+from tests.rendering.shop import PRODUCTION, STAGING
 from tests.security.test_orders import orders_in
 
 
@@ -54,6 +55,19 @@ class Tags(HTMLParser):
 @settings(max_examples=examples(60))
 def test_foreign_text_changes_no_structure(text: str) -> None:
     bad, good = (Tags(plan_page.render_page(hostile.plan(content))) for content in (text, hostile.harmless(text)))
+    assert bad.structure == good.structure
+    assert bad.links == good.links
+
+
+@given(hostile.texts)
+@settings(max_examples=examples(20))
+def test_foreign_text_changes_no_structure_of_the_page_of_several_plans(text: str) -> None:
+    def render(content: str) -> Tags:
+        return Tags(
+            plan_page.render_overview([hostile.plan(content), replace(WHOLE, stack="web")], unplanned=[content])
+        )
+
+    bad, good = render(text), render(hostile.harmless(text))
     assert bad.structure == good.structure
     assert bad.links == good.links
 
@@ -239,6 +253,22 @@ def test_a_branch_behind_its_base_or_with_an_invalid_base_is_reported_in_the_sta
         assert page.index(text) < page.index('id="h-summary"')
         assert "<h3>" not in page
         assert '<option value="cause">' not in page
+
+
+def test_several_plans_are_one_page_with_a_row_for_each_and_each_change_once() -> None:
+    page = plan_page.render_overview([STAGING, PRODUCTION], unplanned=["dev"])
+    assert read_verdict(page) == "Not planned (1 of 3)"
+    assert headings(page)[:3] == ["Environments", "3 things need you", "What will change"]
+    assert re.findall(r"<td><b>(.*?)</b></td>", page) == ["staging", "production", "dev"]
+    addresses = re.findall(r'<b class="address"><span class="kind">(.*?)</span>(.*?)</b>', page)
+    assert len(addresses) == len(set(addresses)) == 6
+
+
+def test_a_change_says_what_uses_it() -> None:
+    page = plan_page.render_page(PRODUCTION)
+    assert '<span class="users">used by 3</span>' in page
+    users = "<code>IPPolicy/office</code>, <code>HTTPSEdgeRoute/shop-admin</code>, <code>HTTPSEdge/shop</code>"
+    assert f"Used by 3 resources: {users}." in page
 
 
 def test_a_delete_shows_what_is_deleted() -> None:

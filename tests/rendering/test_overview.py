@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, FieldChange, Reason
-from reconciler.model.plan import Approval, ApprovalItem, Base, Plan
+from reconciler.model.plan import Approval, ApprovalItem, Base, Plan, Users
 from reconciler.model.problem import Problem
 from reconciler.project.settings.approvals import read_approvals
 from reconciler.rendering.plan.approval_entries import render_entries
@@ -256,3 +256,12 @@ def test_plans_of_one_environment_are_named_by_stack_and_account() -> None:
     assert names(Plan("a", environment="prod"), Plan("b", environment="prod")) == ["a", "b"]
     assert names(Plan("a", account="x"), Plan("a", account="y")) == ["a, x", "a, y"]
     assert names(Plan("a"), Plan("a")) == ["a #1", "a #2"]
+
+
+def test_a_change_that_more_resources_use_in_one_environment_stays_one_with_these() -> None:
+    small, large = (
+        replace(of(name, update(("min_version", "1.2", "1.3"))), users={SHOP: Users(users, len(users))})
+        for name, users in (("staging", ()), ("prod", (Address("HTTPSEdge", "a"), Address("HTTPSEdge", "b"))))
+    )
+    (row,) = build_overview([small, large]).rows.changes
+    assert (row.users, row.user_count) == (("HTTPSEdge/a", "HTTPSEdge/b"), 2)

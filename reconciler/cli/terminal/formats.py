@@ -193,6 +193,36 @@ class PlanOutput(Struct, frozen=True, dict=True):
         return find_prefix(self.root)
 
 
+OF_SEVERAL = ("markdown", "html")  # the formats that show several plans together
+
+
+def write_outputs(outputs: Sequence[PlanOutput], chosen: Outputs) -> None:
+    """Writes each format of a plan, or of several plans together, to its file, or to standard output."""
+    from reconciler.project import atomic_write
+    from reconciler.rendering.plan import markdown
+
+    if len(outputs) == 1:
+        outputs[0].write_outputs(chosen)
+        return
+    for form, file in chosen:
+        text = render_html(outputs) if form == "html" else render_markdown(outputs, (), markdown.LIMIT)
+        if file:
+            atomic_write.write_output(Path(file), text)
+        else:
+            output.print_result(text)
+
+
+def render_html(outputs: Sequence[PlanOutput]) -> str:
+    """Plans as one HTML page."""
+    from reconciler.operations.run_context import read_run_context
+    from reconciler.rendering.html import plan_page
+
+    plans = [plan_output.plan for plan_output in outputs]
+    commits = {plan.commit for plan in plans}
+    context = read_run_context(os.environ, commit=commits.pop() if len(commits) == 1 else "")
+    return plan_page.render_overview(plans, digests=[plan_output.digest for plan_output in outputs], context=context)
+
+
 def render_markdown(outputs: Sequence[PlanOutput], unplanned: Sequence[str], limit: int) -> str:
     """Plans as one Markdown text without the marker of a stack. `unplanned`: environments that could not be planned."""
     from reconciler.rendering.plan import markdown, overview_markdown

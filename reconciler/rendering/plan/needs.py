@@ -160,36 +160,32 @@ def _list_access(rows: Outline, quote: Quote) -> Iterator[Need]:
 
 def _describe_access(row: AccessRow, quote: Quote, *, is_required: bool = False) -> Need:
     """`https://x will let in requests that are refused today: 203.0.113.0/24 → everyone.`"""
+    places = row.places if isinstance(row, SharedAccessRow) else tuple(map(Named, (row.entry_point, *row.more)))
     states = f"{quote(row.before)} → {quote(row.after)}" if row.before != row.after else quote(row.before)
-    sentence = (_CERTAIN if row.is_certain else _UNCERTAIN)[row.verdict].format(quote(row.entry_point))
+    verb = _VERDICTS[row.verdict][len(places) > 1]
+    will, doubt = ("will", "") if row.is_certain else ("may", ", which cannot be told for certain")
     explained = phrases.explain_access(replace(row, causes=()), quote, with_states=False)  # the causes are linked
-    details = [text[0].upper() + text[1:] for text in explained]
     return Need(
-        f"{sentence}: {states}.",
-        tuple(details),
+        f"{_join_names(places, quote)} {will} {verb}{doubt}: {states}.",
+        tuple(text[0].upper() + text[1:] for text in explained),
         row.causes,
-        row.more,
+        tuple(place.name + phrases.label(place.environments) for place in places[_NAMED:]),
         phrases.is_grave(row),
         is_required,
-        row.environments if isinstance(row, SharedAccessRow) else (),
+        row.environments
+        if isinstance(row, SharedAccessRow) and not any(place.environments for place in places)
+        else (),
         row,
     )
 
 
-_CERTAIN: Mapping[Verdict, str] = {
-    Verdict.WIDENS: "{} will let in requests that are refused today",
-    Verdict.EXPOSES: "{} will be a new way in",
-    Verdict.LOCKS_OUT: "{} will refuse everyone",
-    Verdict.NARROWS: "{} will refuse requests that pass today",
-    Verdict.CLOSES: "{} will no longer be a way in",
-}
-_UNCERTAIN: Mapping[Verdict, str] = {
-    Verdict.WIDENS: "{} may let in requests that are refused today, which cannot be told for certain",
-    Verdict.EXPOSES: "{} may be a new way in, which cannot be told for certain",
-    Verdict.LOCKS_OUT: "{} may refuse everyone, which cannot be told for certain",
-    Verdict.NARROWS: "{} may refuse requests that pass today, which cannot be told for certain",
-    Verdict.CLOSES: "{} may no longer be a way in, which cannot be told for certain",
-}
+_VERDICTS: Mapping[Verdict, tuple[str, str]] = {
+    Verdict.WIDENS: ("let in requests that are refused today",) * 2,
+    Verdict.EXPOSES: ("be a new way in", "be new ways in"),
+    Verdict.LOCKS_OUT: ("refuse everyone",) * 2,
+    Verdict.NARROWS: ("refuse requests that pass today",) * 2,
+    Verdict.CLOSES: ("no longer be a way in", "no longer be ways in"),
+}  # of one entry point, and of several
 
 
 def _list_risks(rows: Outline, quote: Quote) -> Iterator[Need]:

@@ -278,6 +278,7 @@ class _Scope:
 
     def _join_change(self, members: Members[ChangeRow]) -> ChangeRow:
         rows = [row for _, row in members]
+        most_used = max(rows, key=lambda row: row.user_count)
         fields, other_fields = _split([[replace(field, position="") for field in row.fields] for row in rows])
         deliveries, other_deliveries = _split([row.deliveries for row in rows])
         records, other_records = _split([row.records for row in rows])
@@ -299,6 +300,8 @@ class _Scope:
             access_risks=tuple(risk for risk in risks if all(risk in row.access_risks for row in rows)),
             environments=self.limit(name for name, _ in members),
             variants=tuple(Variant(tuple(names), *part) for part, names in differences.items()),
+            users=most_used.users,
+            user_count=most_used.user_count,
         )
 
     # --- approvals
@@ -382,7 +385,8 @@ def _take(parts: Sequence[Part], common: Mapping[Part, int]) -> tuple[tuple[Part
 
 def _identify(row: ChangeRow) -> Hashable:
     """What is the same of changes that are shown as one."""
-    return replace(row, id="", position="", fields=(), deliveries=(), records=(), risks=(), access_risks=())
+    own = {"fields": (), "deliveries": (), "records": (), "risks": (), "access_risks": (), "users": (), "user_count": 0}
+    return replace(row, id="", position="", **own)
 
 
 def _identify_approval(row: ApprovalRow) -> Hashable:
