@@ -453,6 +453,31 @@ _SOURCES: Final = {
         "`${{ each.… }}` names a value that an item does not have, or two instances would have the same name.",
         "Use `${{ each.key }}` in the name, and values that every item has.",
     ),
+    "invalid-component": Code(
+        "The file of a component cannot be used.",
+        "Its first document does not declare `inputs`, another one is no resource, or two files have its name.",
+        "Begin with `inputs:`, and write one resource in each other document ([components](components.md)).",
+    ),
+    "unknown-component": Code(
+        "A component does not exist.",
+        "No folder under `components:` has a file of this name.",
+        "Correct the name, or add the folder of the component under `components:` in `reconciler.yaml`.",
+    ),
+    "component-loop": Code(
+        "A component uses itself, directly or through others.",
+        "The expansion would never end.",
+        "Remove one of the uses that the message names.",
+    ),
+    "unknown-input": Code(
+        "An input is not declared by the component.",
+        "The name is misspelled, or missing under `inputs:` of the component.",
+        "Correct the name, or declare the input.",
+    ),
+    "missing-input": Code(
+        "A use of a component does not set an input that has no default.",
+        "The input is new, or was forgotten.",
+        "Set it under `with:`, or give it a default in the component.",
+    ),
     "unknown-environment": Code(
         "An environment does not exist.",
         "There is no `environments/NAME.yaml`.",

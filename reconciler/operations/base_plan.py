@@ -97,6 +97,8 @@ class _Reader(Struct, frozen=True, dict=True):
 
     def _read_manifest(self, settings: Config) -> Manifest:
         self.files.add(*settings.manifests)
+        self.files.add_components(*settings.components)
+        settings = replace(settings, repository=self.files.repository)
         return load_manifests(settings, self._environ, self.project.variables, self._absent).manifest
 
     @property

@@ -46,15 +46,19 @@ def path_inside(path: str) -> str:
     return os.path.normpath(path)
 
 
-def read(root: Path, path: str, limit: int) -> bytes:
-    """Reads a regular file below the root. Raises Unreadable for anything else, and for more than `limit` bytes."""
-    home = os.path.realpath(root)
+def read(root: Path, path: str, limit: int, within: Path | None = None) -> bytes:
+    """Reads a regular file below the root. Raises Unreadable for anything else, and for more than `limit` bytes.
+
+    within  a folder above the root in which the file may be, too: the Git repository
+    """
+    start, home = os.path.realpath(root), os.path.realpath(within or root)
     try:
-        real = os.path.realpath(os.path.join(home, path))  # noqa: PTH118 - unlike resolve(), it accepts a circular symlink
+        real = os.path.realpath(os.path.join(start, path))  # noqa: PTH118 - unlike resolve(), it accepts a circular symlink
         if os.path.commonpath((home, real)) != home:
+            place, what = ("project", "a symlink to a place") if within is None else ("Git repository", "")
             raise Unreadable(
-                f"{cut(path)} is a symlink to a place outside the project",
-                "copy the file into the project",
+                f"{cut(path)} is {what} outside the {place}".replace("  ", " "),
+                f"copy the file into the {place.removeprefix('Git ')}",
                 code="path-outside-project",
             )
         if real == home:

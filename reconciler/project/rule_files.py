@@ -1,19 +1,24 @@
-"""The files of a repository that decide what needs approval and where changes apply, as its own settings name them."""
+"""The files of a repository that decide what needs approval and where changes apply, as its own settings name them.
+
+Components are among them, since several projects may use one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import posixpath
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Json
-from reconciler.project import discovery, files
+from reconciler.project import component_files, discovery, files
 from reconciler.project.fleets.load import FILE as FLEET
 from reconciler.project.settings import approvals, environments
 from reconciler.project.settings.one_document import MAX_BYTES, read_map
 
 _POLICIES: Final = "policies"
+_COMPONENTS: Final = "components"
 
 
 def list_rule_files(root: Path) -> list[str]:
@@ -25,6 +30,7 @@ def list_rule_files(root: Path) -> list[str]:
         found.add(_join("", members))
     for folder in folders:
         found |= {_join(folder, path) for path in _list_of_project(root, folder)}
+        found |= {_join(folder, path, component_files.normalize) for path in _list_components(root, folder)}
     return sorted(path for path in found if path)
 
 
@@ -36,6 +42,13 @@ def _list_of_project(root: Path, folder: str) -> Iterator[str]:
         if isinstance(path, str):
             yield path if PurePosixPath(path).suffix else f"{path.rstrip('/')}/"
     yield from _find_included({name: value for name, value in settings.items() if name != "platform"})
+
+
+def _list_components(root: Path, folder: str) -> Iterator[str]:
+    named = _read(root, _join(folder, discovery.FILE)).get("components")
+    for path in named if isinstance(named, list) else (_COMPONENTS,):
+        if isinstance(path, str):
+            yield f"{path.rstrip('/')}/"
 
 
 def _find_included(value: Json) -> Iterator[str]:
@@ -64,10 +77,10 @@ def _read(root: Path, path: str) -> Mapping[str, Json]:
     return document.value if document is not None and isinstance(document.value, dict) else {}
 
 
-def _join(folder: str, path: str) -> str:
+def _join(folder: str, path: str, normalize: Callable[[str], str] = files.path_inside) -> str:
     """A path within the root, with the / at its end; empty if it is not one of a file or folder in it."""
     try:
-        inside = PurePosixPath(folder, files.path_inside(path)).as_posix()
+        inside = posixpath.normpath(PurePosixPath(folder, normalize(path)).as_posix())
     except files.Unreadable:
         return ""
-    return "" if inside == "." else inside + ("/" if path.endswith("/") else "")
+    return "" if inside == "." or inside.split("/")[0] == ".." else inside + ("/" if path.endswith("/") else "")

@@ -255,7 +255,7 @@ def test_an_undeclared_address_is_refused_with_a_suggestion(shell: Shell) -> Non
 BESIDE = [field.name for field in fields_of(ManifestDocument) if field.name != "name"]
 
 
-@pytest.mark.parametrize("word", [*BESIDE, "for_each"])
+@pytest.mark.parametrize("word", [*BESIDE, "for_each", "when"])
 def test_every_manifest_key_is_explained(shell: Shell, word: str) -> None:
     result = shell("explain", f"TunnelCredential.{word}")
     assert result.code == 0
@@ -287,9 +287,9 @@ def test_a_manifest_key_is_explained_for_the_kind(shell: Shell, path: str, text:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("TunnelCredential", "id, ensure, moved, lifecycle, deliver, rotate, for_each"),
-        ("BotUser", "id, ensure, moved, lifecycle, for_each"),
-        ("AgentConfig", "for_each"),
+        ("TunnelCredential", "id, ensure, moved, lifecycle, deliver, rotate, for_each, when"),
+        ("BotUser", "id, ensure, moved, lifecycle, for_each, when"),
+        ("AgentConfig", "for_each, when"),
     ],
 )
 def test_a_kind_lists_the_manifest_keys_that_it_supports(shell: Shell, kind: str, words: str) -> None:

@@ -67,7 +67,7 @@ def words(fields: tuple[Field, ...]) -> Iterator[str]:
         yield from words(field.fields or (field.item.fields if field.item else ()))
 
 
-@pytest.mark.parametrize("word", [*dict.fromkeys(words(fields_of(ManifestDocument))), "for_each"])
+@pytest.mark.parametrize("word", [*dict.fromkeys(words(fields_of(ManifestDocument))), "for_each", "when"])
 def test_every_manifest_key_has_an_example(word: str) -> None:
     assert any(re.search(rf"^[^#]*\b{word}:", line) for text in examples(MANIFESTS) for line in text.splitlines())
 

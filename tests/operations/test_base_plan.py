@@ -240,6 +240,47 @@ async def test_files_of_the_base_are_read_from_git_and_untracked_secrets_from_th
     assert causes(plan) == {"CloudEndpoint/a": "this_change"}
 
 
+COMPONENT = "inputs: {text: {type: string}}\n---\nkind: IPPolicy\nname: p\nspec: {description: '${{ input.text }}%s'}\n"
+
+
+async def test_components_of_the_base_are_read_from_git(sandbox: Sandbox, repository: Repository) -> None:
+    """Also those of another folder of the repository, and through a symlink in it."""
+    use: Document = {"component": "rule", "name": "a", "with": {"text": "x"}}
+    linked: Document = {"component": "linked", "name": "b", "with": {"text": "y"}}
+    (repository.folder / "infra" / "common").mkdir()
+    rule = repository.folder / "infra" / "common" / "rule.yaml"
+    rule.write_text(COMPONENT % "")
+    (repository.root / "components").mkdir()
+    (repository.root / "components" / "linked.yaml").symlink_to("../../common/rule.yaml")
+    settings = "components: [components, ../common]\n"
+    repository.commit(use, linked, settings=settings)
+    await open_on(sandbox, repository.root).apply()
+    repository.git("checkout", "--quiet", "-b", "review")
+    rule.write_text(COMPONENT % " changed")
+    repository.commit(use, linked, settings=settings)
+
+    plan = (await open_on(sandbox, repository.root).plan(base="main")).plan
+
+    assert base_of(plan).is_comparable
+    assert causes(plan) == {"IPPolicy/a-p": "this_change", "IPPolicy/b-p": "this_change"}
+
+
+async def test_a_component_of_the_base_may_not_leave_the_repository(sandbox: Sandbox, repository: Repository) -> None:
+    (repository.folder.parent / "outside.yaml").write_text(COMPONENT % "")
+    (repository.root / "components").mkdir()
+    link = repository.root / "components" / "rule.yaml"
+    link.symlink_to("../../../../outside.yaml")
+    use: Document = {"component": "rule", "name": "a", "with": {"text": "x"}}
+    repository.commit(use)
+    link.unlink()
+    link.write_text(COMPONENT % "")
+
+    plan = (await open_on(sandbox, repository.root).plan(base="main")).plan
+
+    (problem,) = base_of(plan).problems
+    assert "there is a symlink" in str(problem) or "outside" in str(problem)
+
+
 async def test_an_untracked_file_is_read_from_the_folder_for_the_base_too(
     sandbox: Sandbox, repository: Repository
 ) -> None:

@@ -763,3 +763,23 @@ async def test_a_branch_that_opens_an_edge_is_judged_by_policies_of_its_base_abo
     plan = await plan_on(sandbox, repository)
     assert f"loosens_rule policy/{name}" in list_loosened(plan)
     assert list_violated(plan) == [f"{name} of main"]
+
+
+async def test_a_component_of_the_branch_is_judged_like_manifests(sandbox: Sandbox, repository: Repository) -> None:
+    """What a component of the base protects and forbids counts, whatever the component of the branch says."""
+    protected = "inputs: {}\n---\nkind: Vault\nname: v\nlifecycle: {protect: true}\nspec: {name: v}\n"
+    write(repository, "components/vault.yaml", protected)
+    use: Document = {"component": "vault", "name": "a"}
+    await begin(sandbox, repository, use)
+    write(repository, "components/vault.yaml", protected.replace("{protect: true}", "{adopt: true}"))
+    commit(repository)
+    assert list_loosened(await plan_on(sandbox, repository)) == ["loosens_rule Vault/a-v.lifecycle.protect"]
+
+
+async def test_a_component_of_the_branch_cannot_take_over_rules(sandbox: Sandbox, repository: Repository) -> None:
+    """Folders of components hold no policies, approvals or settings, even if the branch names them as such."""
+    write(repository, "policies/restricted.yaml", POLICY)
+    await begin(sandbox, repository)
+    repository.commit(*SERVED, OPEN_EDGE, settings=f"{GUARDS}components: [policies, tests, environments]\n")
+    plan = await plan_on(sandbox, repository)
+    assert list_violated(plan) == ["restricted"]

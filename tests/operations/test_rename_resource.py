@@ -288,3 +288,44 @@ def test_files_that_cannot_be_read_are_refused(root: Path) -> None:
     (root / "reconciler.yaml").unlink()
     with pytest.raises(InvalidProject):
         rename(root, "IPPolicy/office", "IPPolicy/hq")
+
+
+RULE = "kind: IPPolicyRule\nname: %s\nspec: {ip_policy_id: %s, cidr: 10.0.0.0/8, action: deny}\n"
+
+
+def test_references_of_components_are_renamed_but_not_those_to_their_own_resources(root: Path) -> None:
+    own = f"inputs: {{}}\n---\n{OFFICE}---\n{RULE % ('a', '{ref: IPPolicy/office}')}"
+    other = f"inputs: {{policy: {{type: string}}}}\n---\n{RULE % ('a', '{ref: IPPolicy/office}')}"
+    uses = "component: own\nname: x\n---\ncomponent: other\nname: y\nwith: {policy: {ref: IPPolicy/office}}\n"
+    write(root, {"components/own.yaml": own, "components/other.yaml": other, "manifests/b.yaml": uses})
+    changed = after(rename(root, "IPPolicy/office", "IPPolicy/hq"))
+    assert changed["components/other.yaml"] == other.replace("IPPolicy/office", "IPPolicy/hq")
+    assert changed["manifests/b.yaml"] == uses.replace("IPPolicy/office", "IPPolicy/hq")
+    assert "components/own.yaml" not in changed
+
+
+def test_a_resource_of_a_component_is_renamed_in_its_file_by_hand(root: Path) -> None:
+    write(
+        root, {"components/own.yaml": f"inputs: {{}}\n---\n{OFFICE}", "manifests/b.yaml": "component: own\nname: x\n"}
+    )
+    with pytest.raises(UnusableEdit) as refused:
+        rename(root, "IPPolicy/x-office", "IPPolicy/x-hq")
+    assert str(refused.value) == (
+        "IPPolicy/x-office is IPPolicy/office of the component own, used in manifests/b.yaml:1:1\n"
+        "change its name in components/own.yaml and add moved: IPPolicy/office there, or change the name of the "
+        "instance and add moved: x there"
+    )
+
+
+def test_a_component_that_other_projects_may_use_is_not_changed(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    rule = f"inputs: {{}}\n---\n{RULE % ('a', '{ref: IPPolicy/office}')}"
+    settings = "version: 1\nstack: prod\ncomponents: [../common]\n"
+    texts = {"reconciler.yaml": settings, "manifests/a.yaml": f"{OFFICE}---\ncomponent: rule\nname: x\n"}
+    write(root, {**texts, "../common/rule.yaml": rule})
+    (tmp_path / ".git").mkdir()
+    with pytest.raises(UnusableEdit, match=r"\.\./common/rule\.yaml refers to IPPolicy/office, and other projects"):
+        rename(root, "IPPolicy/office", "IPPolicy/hq")
+    write(root, {"../common/rule.yaml": rule.replace("IPPolicy/office", "IPPolicy/other")})
+    write(root, {"manifests/c.yaml": "kind: IPPolicy\nname: other\nspec: {}\n"})
+    assert [*after(rename(root, "IPPolicy/office", "IPPolicy/hq"))] == ["manifests/a.yaml"]

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.project.rule_files import list_rule_files
 
-DEFAULTS = ["approvals.yaml", "environments/", "fleet.yaml", "policies/", "reconciler.yaml", "tests/"]
+DEFAULTS = ["approvals.yaml", "components/", "environments/", "fleet.yaml", "policies/", "reconciler.yaml", "tests/"]
 
 
 def write(root: Path, **files: str) -> None:
@@ -33,6 +33,21 @@ def test_policies_and_included_files_are_those_that_the_settings_name(tmp_path: 
     )
     more = ["more/one.yaml", "rules/", "snapshot.pub", "x.txt"]
     assert list_rule_files(tmp_path) == sorted([*DEFAULTS, *more])
+
+
+def test_components_of_the_repository_are_those_that_the_settings_name(tmp_path: Path) -> None:
+    write(tmp_path, reconciler="stack: prod\ncomponents: [shared/parts, ../outside]\n")
+    others = [path for path in DEFAULTS if path != "components/"]
+    assert list_rule_files(tmp_path) == sorted([*others, "shared/parts/"])
+    write(
+        tmp_path,
+        reconciler="stack: prod\n",
+        fleet="version: 1\nprojects: [{name: shop, path: infra/shop}]\n",
+        infra__shop__reconciler="stack: shop\ncomponents: [../common, components]\n",
+    )
+    found = list_rule_files(tmp_path)
+    assert "infra/common/" in found
+    assert "infra/shop/components/" in found
 
 
 def test_a_fleet_has_a_list_of_members_and_projects_with_files_of_their_own(tmp_path: Path) -> None:

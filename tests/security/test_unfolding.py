@@ -173,6 +173,28 @@ PROJECTS: Mapping[str, Mapping[str, str]] = {
         "reconciler.yaml": SETTINGS + f"variables: {{big: '{'z' * 900_000}\U0001f600'}}\n",
         "manifests/a.yaml": responses('"x ${{ var.big }}"'),
     },
+    "a component with a large text": {
+        "reconciler.yaml": SETTINGS,
+        "components/a.yaml": "inputs: {text: {type: string}}\n---\n" + responses("'${{ input.text }}'", 200),
+        "manifests/a.yaml": f"component: a\nname: '${{{{ each.key }}}}'\nfor_each: [{KEYS}]\nwith: {{text: '{BIG}'}}\n",
+    },
+    "components without resources that use others many times": {
+        "reconciler.yaml": SETTINGS,
+        **{
+            f"components/c{n}.yaml": "inputs: {}\n"
+            + "".join(f"---\ncomponent: c{n + 1}\nname: n{m}\n" for m in range(100))
+            for n in range(7)
+        },
+        "components/c7.yaml": "inputs: {}\n",
+        "manifests/a.yaml": "component: c0\nname: a\n",
+    },
+    "a component with many aliases": {
+        "reconciler.yaml": SETTINGS,
+        "components/a.yaml": f"inputs: {{}}\n---\nkind: IPPolicy\nname: a\nspec:\n  description: &a '{BIG}'\n  x: ["
+        + "*a, " * 90_000
+        + "]\n",
+        "manifests/a.yaml": "component: a\nname: a\n",
+    },
     "a large target of deliveries": {
         "reconciler.yaml": variables(big=BIG),
         "manifests/a.yaml": "".join(
@@ -247,5 +269,5 @@ def test_a_project_that_unfolds_without_end_is_refused_within_a_gigabyte(validat
     assert code == 1
     assert peak < 1000
     first, *_ = output.splitlines()
-    assert first.startswith(("manifests/", "reconciler.yaml:", "environments/"))
+    assert first.startswith(("manifests/", "components/", "reconciler.yaml:", "environments/"))
     assert len(output) < 100_000

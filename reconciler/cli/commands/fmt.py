@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -34,7 +35,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
     Without FILE, formats all manifests of the project. Comments and values are kept. With --check, prints the first
     lines that would change.
     """
-    from reconciler.project import files
+    from reconciler.project import component_files, files
     from reconciler.project.documents import layout_changes
     from reconciler.project.fleets.load import FILE as FLEET_FILE
     from reconciler.project.settings import config
@@ -51,8 +52,9 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         others |= dict.fromkeys(_list_access_tests(root), "access-tests")
     paths = tuple(map(common.to_project_path, paths))
     if not paths:
-        entries = load_config(root, os.environ, common.environment).manifests
-        paths = tuple(dict.fromkeys(name for entry in entries for name in files.find_manifests(root, entry)))
+        settings = load_config(root, os.environ, common.environment)
+        found = [name for entry in settings.manifests for name in files.find_manifests(root, entry)]
+        paths = tuple(dict.fromkeys([*found, *_list_components(root, settings.components)]))
     problems: list[Problem] = []
     names = sorted({*others, *paths})
     texts = {name: output.read_file(root / name) for name in names}  # fails for a missing file before any is written
@@ -65,7 +67,8 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
             continue
         if modeline:
             schemas = os.path.relpath(root / format_yaml.SCHEMAS, (root / name).parent)
-            formatted = format_yaml.add_modeline(formatted, f"{schemas}/{others.get(name, 'manifest')}.json")
+            form = others.get(name) or ("component" if component_files.is_component(text) else "manifest")
+            formatted = format_yaml.add_modeline(formatted, f"{schemas}/{form}.json")
         if formatted == text:
             continue
         is_same = False
@@ -98,6 +101,13 @@ def _list_access_tests(root: Path) -> list[str]:
 
     places = (place for place in PLACES if (root / place).exists())
     return [name for place in places for name in files.find_manifests(root, place)]
+
+
+def _list_components(root: Path, folders: Sequence[str]) -> list[str]:
+    """Components below the project's folder: those of other folders may belong to others."""
+    from reconciler.project import component_files
+
+    return [name for name in component_files.list_all(root, folders) if not name.startswith("../")]
 
 
 def _environments(root: Path) -> list[str]:

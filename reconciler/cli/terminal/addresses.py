@@ -44,7 +44,7 @@ def project_of(context: click.Context) -> Path:
 
 
 def _read_addresses(root: Path) -> Iterator[str]:
-    from reconciler.project import named_files
+    from reconciler.project import component_files, named_files
     from reconciler.project.files import Unreadable
 
     for file in _find_manifests(root):
@@ -52,6 +52,8 @@ def _read_addresses(root: Path) -> Iterator[str]:
             text = named_files.read_bytes(file, _MAX_SIZE).decode(errors="replace")
         except (OSError, Unreadable):
             continue
+        if component_files.is_component(text):
+            continue  # the name of each use precedes the names in it
         kind = name = ""
         for match in _LINE.finditer(text + "\n---"):
             if match[3]:

@@ -23,7 +23,8 @@ def fields(kind: Kind) -> Mapping[str, Field]:
     from reconciler.project.manifests import for_each
 
     doc = "A list or map, or ${{ var.NAME }}: declares one resource for each item, which uses ${{ each.key }}."
-    keys = [*fields_of(ManifestDocument), Field(for_each.KEY, Shape.ANY, doc)]
+    when = "true, false, or an expression such as ${{ var.NAME }}: whether the resource is declared."
+    keys = [*fields_of(ManifestDocument), Field(for_each.KEY, Shape.ANY, doc), Field("when", Shape.ANY, when)]
     for key, child in kinds.inline_children(kind.name).items():
         doc = f"Resources of the kind {child.name} that belong to this one: a map from name to spec."
         keys.append(Field(key, Shape.MAP, doc, item=Field(key, Shape.OBJECT, fields=child.entry_fields)))
@@ -55,7 +56,7 @@ def why_not_taken(kind: Kind, word: str) -> str:
     """Why manifests of this kind do not support a key; empty if they do."""
     from reconciler.model.kind import Home
 
-    if kind.home is Home.FILE and word not in ("kind", "name", "spec", "for_each"):
+    if kind.home is Home.FILE and word not in ("kind", "name", "spec", "for_each", "when"):
         return f"{kind.name} does not support {word}: it is rendered to a file and has no object on the platform."
     if word in ("deliver", "rotate") and kind.one_time is None:
         return f"{kind.name} does not support {word}: it has no one-time secret."

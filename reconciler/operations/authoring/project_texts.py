@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.address import Address
@@ -15,7 +16,7 @@ from reconciler.model.problem import Rejected
 from reconciler.operations.errors import InvalidProject, UnusableEdit
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.validate import make_placeholder
-from reconciler.project import atomic_write, files
+from reconciler.project import atomic_write, component_files, files
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings import environments
 from reconciler.project.settings.config import FILE, load_config
@@ -39,7 +40,7 @@ class EditedProject(Struct, frozen=True):
 
 
 def read(source: ProjectSource) -> dict[str, str]:
-    """The project file, the environments and the manifests, by path. Raises InvalidProject or UnusableEdit."""
+    """The files of a project that declare resources or settings, by path. Raises InvalidProject or UnusableEdit."""
     root = source.path
     try:
         config = load_config(root, {}, None, make_placeholder)
@@ -50,7 +51,9 @@ def read(source: ProjectSource) -> dict[str, str]:
         paths = [FILE, *(f"{environments.FOLDER}/{name}.yaml" for name in names)]
         for folder in sorted(folders):
             paths += files.find_manifests(root, files.path_inside(folder))
-        return {path: files.read(root, path, MAX_BYTES).decode() for path in dict.fromkeys(paths)}
+        texts = {path: files.read(root, path, MAX_BYTES).decode() for path in dict.fromkeys(paths)}
+        used = component_files.list_all(root, config.components)
+        return texts | {path: component_files.read(root, path).decode() for path in used}
     except Rejected as rejected:
         raise InvalidProject(rejected.problems) from rejected
     except UnicodeDecodeError:
@@ -64,15 +67,17 @@ def is_manifest(path: str) -> bool:
 def load(source: ProjectSource, texts: Mapping[str, str]) -> dict[str | None, Declared]:
     """The declarations of each environment, if the project had these texts. Raises InvalidProject."""
     names = environments.environment_names(source.path)
+    above = max(path.split("/").count("..") for path in texts)  # folders above the project that have components
     with tempfile.TemporaryDirectory(prefix="reconciler-edit-") as folder:
-        root = Path(folder)
+        root = Path(folder, *["project"] * above)
+        root.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(text.encode())
         loaded: dict[str | None, Declared] = {}
         for name in (None, *names):
             try:
-                config = load_config(root, {}, name, make_placeholder)
+                config = replace(load_config(root, {}, name, make_placeholder), repository=Path(folder))
                 found = load_manifests(config, {}, source.variables, make_placeholder)
             except Rejected as rejected:
                 if name is None and names and any(problem.code == NO_VALUE for problem in rejected.problems):

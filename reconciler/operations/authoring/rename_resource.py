@@ -17,7 +17,8 @@ from reconciler.operations.authoring.project_texts import Declared, EditedProjec
 from reconciler.operations.errors import InvalidProject, NothingSelected, UnusableEdit
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.validate import make_placeholder
-from reconciler.project import files
+from reconciler.project import component_files, files
+from reconciler.project.documents.merge import scope_of
 from reconciler.project.manifests import rename
 from reconciler.project.settings.config import load_config
 from reconciler.project.yaml.patch import Unpatchable
@@ -36,7 +37,14 @@ def rename_resource(source: ProjectSource, old: Address, new: Address) -> Edited
     changed: dict[str, str] = {}
     for path, text in texts.items():
         try:
-            if project_texts.is_manifest(path):
+            if component_files.is_component(text):
+                changed[path] = rename.rename_in_component(text, renaming)
+                if changed[path] != text and path.startswith("../"):
+                    raise UnusableEdit(
+                        f"{path} refers to {old}, and other projects may use it",
+                        remedy="make the reference an input of the component, and set it where it is used",
+                    )
+            elif project_texts.is_manifest(path):
                 changed[path] = rename.rename_in_manifests(text, renaming)
             else:
                 changed[path] = rename.rename_in_settings(text, renaming)
@@ -52,7 +60,8 @@ def _find_renaming(texts: Mapping[str, str], old: Address, new: Address, declare
     """The new addresses of the resource and of its inline children. Raises UnusableEdit."""
     for path, text in texts.items():
         try:
-            found = rename.find_declaration(text, old) if project_texts.is_manifest(path) else None
+            is_manifest = project_texts.is_manifest(path) and not component_files.is_component(text)
+            found = rename.find_declaration(text, old) if is_manifest else None
         except Unpatchable as why:
             raise UnusableEdit(f"{path} cannot be changed: {why}; rename {old} by hand") from None
         if found is None:
@@ -78,6 +87,13 @@ def _check(old: Address, new: Address, declared: set[Address], before: Mapping[s
     if new in declared:
         raise UnusableEdit(f"{new} is already declared; choose another name")
     for declarations in before.values():
+        if old in declarations and (scope := scope_of(declarations[old].positions)) is not None:
+            local = f"{old.kind}/{old.name.removeprefix(f'{scope.name}-')}"
+            raise UnusableEdit(
+                f"{old} is {local} of the component {scope.component}, used in {scope.position}",
+                remedy=f"change its name in {scope.file} and add moved: {local} there, or change the name of the "
+                f"instance and add moved: {scope.name} there",
+            )
         if old in declarations and declarations[old].ensure is not Ensure.PRESENT:
             raise UnusableEdit(f"{old} is declared with `ensure: {declarations[old].ensure}`; no object is kept")
         for declaration in declarations.values():

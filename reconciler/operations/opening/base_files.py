@@ -17,7 +17,7 @@ from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.problem import Position, Problem, Rejected, cut
 from reconciler.operations.opening.git import GitError
 from reconciler.operations.opening.git_objects import FOLDER, MAX_TREE, Entry, Objects, parse_tree
-from reconciler.project import files
+from reconciler.project import component_files, files
 from reconciler.project.documents.outside import MAX_INCLUDE
 from reconciler.project.settings import approvals, config, environments
 
@@ -38,7 +38,7 @@ _GIT = re.compile(rb"\.git|git~[0-9]+", re.IGNORECASE)  # names of the folder `.
 
 
 class BaseFiles:
-    """The files of a project as of a commit, in the folder `root`.
+    """The files of a project as of a commit, in the folder `root`, which is at its place in the folder `repository`.
 
     The folder has the settings, their environments and the approvals. `add` copies more files. Errors in files are
     Rejected, those of Git are GitError.
@@ -46,13 +46,17 @@ class BaseFiles:
 
     def __init__(self, root: Path, objects: Objects, commit: str, project: str) -> None:
         """root: an empty folder. project: the project's folder in the repository, such as `infra/tunnels`, or `.`."""
-        self.root = root
+        self.repository = root
+        self.root = root / project
+        self.root.mkdir(parents=True, exist_ok=True)
+        self._project = project
         self._objects = objects
         self._id_size = len(commit) // 2
         self._trees: dict[str, Mapping[bytes, Entry]] = {}
         self._copied: set[str] = set()
         self._size = self._size_of_trees = self._count = 0
-        self._home = self._follow(Entry(FOLDER, f"{commit}^{{tree}}"), project)
+        self._top = Entry(FOLDER, f"{commit}^{{tree}}")
+        self._home = self._follow(self._top, project)
         if self.has_project:
             self._add_settings()
 
@@ -90,6 +94,31 @@ class BaseFiles:
                 problems.append(Problem(str(wrong), wrong.remedy, position=Position(path, 1, 1), code=wrong.code))
         if problems:
             raise Rejected(problems)
+
+    def add_components(self, *folders: str) -> None:
+        """Copies the components in folders of the repository. Raises Rejected if a folder leads out of it.
+
+        One that is no regular file is left out: a use of it is an error, as of one that does not exist.
+        """
+        for folder in folders:
+            try:
+                self._add_components(component_files.normalize(folder))
+            except files.Unreadable as wrong:
+                where = Position(config.FILE, 1, 1)
+                raise Rejected([Problem(str(wrong), wrong.remedy, position=where, code=wrong.code)]) from None
+
+    def _add_components(self, folder: str) -> None:
+        entry = self._follow(self._top, f"{self._project}/{folder}")
+        if entry is None or not entry.is_folder:
+            return
+        for raw, item in sorted(self._list(entry).items()):
+            if raw.startswith(b".") or not raw.endswith(_MANIFESTS):
+                continue
+            self._count_one()
+            path = f"{folder}/{_decode(raw)}"
+            target = self._follow(self._top, f"{self._project}/{path}") if item.is_symlink else item
+            if target is not None and not target.is_folder and not target.is_submodule:
+                self._copy(path, target, MAX_BYTES)
 
     def has(self, path: str) -> bool:
         """Copies a file that another one names, such as `from_file`. Returns whether the commit has it.

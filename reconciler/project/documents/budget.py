@@ -13,7 +13,7 @@ from msgspec import Struct
 
 MAX_CHARACTERS: Final = 60_000_000  # 50,000 resources of 1,200 characters; a plan holds each of them several times
 MAX_VALUES: Final = 3_000_000  # keys and values: 50,000 resources of 30 fields
-MAX_INSTANCES: Final = 50_000  # resources from `for_each`
+MAX_INSTANCES: Final = 50_000  # resources from `for_each` and components
 
 
 class OverBudget(Exception):
@@ -87,7 +87,7 @@ class Budget(Struct):
 
     def _describe(self) -> str:
         if self.instances < 0:
-            return f"for_each expands to more than {MAX_INSTANCES:,} resources in this project"
+            return f"for_each and components expand to more than {MAX_INSTANCES:,} resources in this project"
         what = f"{MAX_CHARACTERS:,} characters" if self.characters < 0 else f"{MAX_VALUES:,} values"
         return f"the manifests hold more than {what}, with everything that they insert"
 

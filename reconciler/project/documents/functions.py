@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -33,6 +33,7 @@ _TOKEN: Final = re.compile(
 )
 _END: Final = re.compile(r"\s*\Z")
 _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_WHOLE: Final = re.compile(r"\$\{\{\s*((?:(?!\}\}).)*)\}\}", re.DOTALL)
 _FIELD: Final = re.compile(r"\{([0-9]+)\}")
 
 Lookup = Callable[[str], Json]
@@ -87,21 +88,43 @@ def to_literal(value: Json) -> str:
     return json.dumps(value).replace("}", "\\u007d").replace("{", "\\u007b").replace("$", "\\u0024")
 
 
-def substitute(expression: str, lookup: Lookup) -> str:
-    """The call with names that begin with `each.` replaced by their values. Lists and maps cannot be replaced."""
+class Unevaluated(Struct, frozen=True):
+    """An argument that is itself an expression, such as `var.name` or a call."""
+
+    expression: str
+
+
+def to_argument(text: str) -> str | Unevaluated:
+    """A text as an argument. Raises InvalidCall if it mixes text and expressions, or is a reference."""
+    if "${{" not in text.replace("$${{", ""):
+        return text
+    whole = _WHOLE.fullmatch(text)
+    if whole is None or not (whole[1].startswith("var.") or is_call(whole[1])):
+        raise InvalidCall(f"{cut(text)} is no argument of a function", "pass a value, or only ${{ var.NAME }}")
+    return Unevaluated(whole[1].strip())
+
+
+def substitute(expression: str, values: Mapping[str, Json | Unevaluated]) -> str:
+    """The call with these names replaced by their values. Lists and maps cannot be replaced."""
     put: list[str] = []
     length = 0
     for kind, text in _tokens(expression):
-        if kind == "name" and text.startswith("each."):
-            value = lookup(text)
+        if kind == "name" and text in values:
+            value = values[text]
             if isinstance(value, (list, dict)):
                 raise InvalidCall(f"{cut(text)} is {phrases.describe_found(value)}", "use it without var in one call")
-            put.append(to_literal(str(value).lower() if isinstance(value, bool) else value))
+            put.append(_to_literal_or_expression(value))
         else:
             put.append(text)
         length += len(put[-1])
         _limit("the call", length)
     return "".join(put)
+
+
+def _to_literal_or_expression(value: Json | Unevaluated) -> str:
+    if isinstance(value, Unevaluated):
+        return value.expression
+    return to_literal(str(value).lower() if isinstance(value, bool) else value)
 
 
 def _tokens(expression: str) -> Iterator[tuple[str, str]]:

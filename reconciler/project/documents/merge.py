@@ -7,7 +7,7 @@ Maps are merged, null removes a key, any other value replaces the one below. `{r
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,7 @@ from reconciler.model.manifest import Path
 from reconciler.model.problem import Position
 from reconciler.model.value import Json
 from reconciler.project.documents import entries, phrases
+from reconciler.project.documents.scope import Scope
 
 
 class Role(StrEnum):
@@ -30,11 +31,15 @@ class Role(StrEnum):
 
 
 class SourceLocation(Struct, frozen=True):
-    """A value in a file, or its key: the positions of its document and its path there."""
+    """A value in a file, or its key: the positions of its document and its path there.
+
+    scope   the use of the component whose file it is; None in manifests and settings
+    """
 
     places: Places
     path: Path
     of_key: bool = False
+    scope: Scope | None = None
 
     @property
     def position(self) -> Position:
@@ -45,15 +50,16 @@ class SourceLocation(Struct, frozen=True):
         return self.path[-1] if self.of_key else find_path(self.places.root, self.path)[0]
 
     def below(self, part: str | int) -> SourceLocation:
-        return SourceLocation(self.places, (*self.path, part))
+        return SourceLocation(self.places, (*self.path, part), scope=self.scope)
 
 
 class Layer(Struct, frozen=True):
     """One layer: a value from the document `places`, at the path `below`.
 
-    grafts    by path in that document, the source of each value that `for_each` inserted as a whole
-    fed       by path in that document, the sources of the texts that `for_each` inserted into a value
+    grafts    by path in that document, the source of each value that `for_each` or an input inserted as a whole
+    fed       by path in that document, the sources of the texts that `for_each` or an input inserted into a value
     is_entry  the value there is an entry of inline children: the fields of the spec stand beside the other keys
+    scope     the use of the component whose file the document is in
     """
 
     role: Role
@@ -63,17 +69,18 @@ class Layer(Struct, frozen=True):
     grafts: Mapping[Path, SourceLocation] = field(default_factory=dict)
     fed: Mapping[Path, Sequence[SourceLocation]] = field(default_factory=dict)
     is_entry: bool = False
+    scope: Scope | None = None
 
     def spot(self, path: Path) -> SourceLocation:
         source = self.source(path)
         for length in range(len(source), -1, -1) if self.grafts else ():
             if (graft := self.grafts.get(source[:length])) is not None:
-                return SourceLocation(graft.places, (*graft.path, *source[length:]))
-        return SourceLocation(self.places, source)
+                return SourceLocation(graft.places, (*graft.path, *source[length:]), scope=graft.scope)
+        return SourceLocation(self.places, source, scope=self.scope)
 
     def template(self, path: Path) -> SourceLocation:
         """The location in the manifest itself, before `for_each` inserted values."""
-        return SourceLocation(self.places, self.source(path))
+        return SourceLocation(self.places, self.source(path), scope=self.scope)
 
     def source(self, path: Path) -> Path:
         """The path in the document `places`."""
@@ -181,6 +188,35 @@ def layers_of(places: Mapping[Path, Position]) -> tuple[Layer, ...]:
     if isinstance(places, MergedDocument):
         return places.layers
     return (Layer(Role.MANIFEST, places.root, places),) if isinstance(places, Places) else ()
+
+
+def own_layer(document: Document) -> Layer:
+    """The layer of the manifest itself, without defaults and patches."""
+    if isinstance(document.places, MergedDocument):
+        return document.places.own
+    return Layer(Role.MANIFEST, document.value, document.places)
+
+
+def scope_of(places: Mapping[Path, Position]) -> Scope | None:
+    """The use of the component that declares a document; None for one of a manifest."""
+    return places.own.scope if isinstance(places, MergedDocument) else None
+
+
+def scopes_in(places: Mapping[Path, Position]) -> Callable[[Path], Scope | None] | None:
+    """The use of the component whose file has the value at a path of the spec; None if no component has a part in it.
+
+    A value that an input inserted is not of the component, but of the file that gave it.
+    """
+    if not isinstance(places, MergedDocument) or places.own.scope is None:
+        return None
+
+    def find(path: Path) -> Scope | None:
+        full: Path = ("spec", *path)
+        while not find_path(places.root, full)[1]:
+            full = full[:-1]
+        return places.layer(full).spot(full).scope
+
+    return find
 
 
 def find_path(value: Json, path: Path) -> tuple[Json, bool]:

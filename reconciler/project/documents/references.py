@@ -20,8 +20,10 @@ from reconciler.model.problem import Finding, Position, cut
 from reconciler.model.suggestions import did_you_mean, with_suggestion
 from reconciler.model.value import Json, Ref
 from reconciler.project.documents import phrases, terraform
+from reconciler.project.documents.scope import Scope
 
 _EACH: Final = re.compile(r"each\b")
+_INPUT: Final = re.compile(r"(input|component)\.")
 
 
 class Unresolved(Exception):
@@ -42,12 +44,20 @@ class Declared(Struct):
     complete: bool = True  # False if a file could not be read: an unknown target may be declared in it
     left_out: dict[Address, Position] = field(
         default_factory=dict
-    )  # by the environment, with the position of its patch
+    )  # by the environment or `when`, with the position of its patch or `when`
+    scopes: dict[Address, Scope] = field(default_factory=dict)  # of those that a component declares
 
-    def add(self, address: Address, ensure: Ensure) -> None:
+    def add(self, address: Address, ensure: Ensure, scope: Scope | None = None) -> None:
         """Adds an address. Of two equal ones the first counts."""
         if self.known.setdefault(address, address) is address:
             self.ensures[address] = ensure
+            if scope is not None:
+                self.scopes[address] = scope
+
+    def is_in(self, scope: Scope, address: Address) -> bool:
+        """Whether a use of a component declares the address, itself or by another use within."""
+        found = self.scopes.get(address)
+        return found is not None and any(around is scope for around in found.chain())
 
 
 class References:
@@ -57,12 +67,17 @@ class References:
         self._declared = declared
         self._known: dict[str, Ref | Unresolved] = {}
 
-    def find(self, text: str, allowed: Sequence[str], ensure: Ensure = Ensure.PRESENT) -> Ref:
+    def find(
+        self, text: str, allowed: Sequence[str], ensure: Ensure = Ensure.PRESENT, scope: Scope | None = None
+    ) -> Ref:
         """Returns the reference that a text names.
 
         `allowed` are the kinds whose ids the field takes; empty for references within text. `ensure` is that of the
-        resource that refers: one that will be deleted or forgotten may refer to what is absent. Raises Unresolved.
+        resource that refers: one that will be deleted or forgotten may refer to what is absent. A text of a component
+        names the component's own resources first: those of this `scope`. Raises Unresolved.
         """
+        if scope is not None:
+            text = self._qualify(text, scope)
         ref = self._known.get(text)
         if ref is None:
             try:
@@ -98,8 +113,24 @@ class References:
             )
         return ref
 
+    def _qualify(self, text: str, scope: Scope) -> str:
+        """The reference with the whole name of a resource, if the use of the component has it."""
+        kind, _, rest = text.partition("/")
+        name = rest
+        while name:
+            if self._declared.is_in(scope, Address(kind, scope.qualify(name))):
+                return f"{kind}/{scope.qualify(rest)}"
+            name = name.rpartition(".")[0]
+        return text
+
     def _look_up(self, text: str) -> Ref:
         kind_name, slash, rest = text.partition("/")
+        if _INPUT.match(text):
+            raise Unresolved(
+                f"{text!r} is only available in a component",
+                "write var.NAME for a variable of the project",
+                code="invalid-expression",
+            )
         if _EACH.match(text):
             raise Unresolved(
                 f"{text!r} is only available in a manifest with for_each",

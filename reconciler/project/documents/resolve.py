@@ -34,6 +34,7 @@ from reconciler.project.documents import functions, literal_ids, phrases, secret
 from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.outside import Outside
 from reconciler.project.documents.references import Declared, References, Unresolved
+from reconciler.project.documents.scope import Scope
 from reconciler.project.documents.slots import SECRET_TEXT, Slot, is_plain_text, slots_of
 
 _OPENING: Final = re.compile(r"\$?\$\{\{")
@@ -93,6 +94,7 @@ class Resolver:
         self.links: list[tuple[Address, Path]] = []  # references of the spec: target, and path of the reference
         self._subject: str | Address = ""
         self._ensure = Ensure.PRESENT  # of the subject
+        self._scope_at: Callable[[Path], Scope | None] | None = None
 
     @property
     def included_files(self) -> dict[str, bytes]:
@@ -105,9 +107,14 @@ class Resolver:
         subject: str | Address,
         raw: dict[str, Json],
         ensure: Ensure = Ensure.PRESENT,
+        scope_at: Callable[[Path], Scope | None] | None = None,
     ) -> dict[str, Value]:
-        """Returns the spec `raw`, of the shape of `model`, with every expression resolved. Errors are in `findings`."""
+        """Returns the spec `raw`, of the shape of `model`, with every expression resolved. Errors are in `findings`.
+
+        scope_at  the use of a component whose file has the value at a path, which its references are relative to
+        """
         self._ensure = ensure
+        self._scope_at = scope_at
         self.findings = []
         self.links = []
         self._subject = subject
@@ -496,7 +503,8 @@ class Resolver:
         return None if value is PENDING else value
 
     def _reference(self, text: str, slot: Slot | None, path: Path) -> Ref:
-        ref = self._references.find(text, slot.refs if slot is not None else (), self._ensure)
+        scope = self._scope_at(path) if self._scope_at is not None else None
+        ref = self._references.find(text, slot.refs if slot is not None else (), self._ensure, scope)
         self.links.append((ref.target, path))
         return ref
 

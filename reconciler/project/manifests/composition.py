@@ -1,4 +1,4 @@
-"""Expands `for_each`, merges a kind's defaults and an environment's patches into documents, and separates children.
+"""Expands components and `for_each`, merges defaults and an environment's patches, and separates inline children.
 
 Runs before envelopes are read. A document to which none of these applies is returned unchanged.
 """
@@ -6,26 +6,35 @@ Runs before envelopes are read. A document to which none of these applies is ret
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from reconciler.languages.yaml.reader import Document
 from reconciler.model.address import Address
-from reconciler.model.problem import Position, Problem
+from reconciler.model.problem import Finding, Position, Problem
 from reconciler.model.suggestions import did_you_mean
-from reconciler.project.documents import validation
+from reconciler.model.value import PENDING, Json
+from reconciler.project.documents import phrases, validation
 from reconciler.project.documents.budget import Budget, OverBudget
-from reconciler.project.documents.merge import Layer, MergedDocument, Role, merge
-from reconciler.project.manifests import children, for_each
+from reconciler.project.documents.merge import Layer, MergedDocument, Role, merge, own_layer, scope_of
+from reconciler.project.documents.scope import Scope, name_use
+from reconciler.project.manifests import children, components, for_each
+from reconciler.project.manifests.components import Components
 from reconciler.project.manifests.for_each import KEY
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import Setting
+
+WHEN: Final = "when"
+_COMPOSED: Final = frozenset((KEY, WHEN, components.KEY))  # keys that an envelope does not have
 
 
 class Composition:
     """Composes documents one after the other.
 
-    left_out  resources that the environment removes, with positions
-    listed    kinds of children that a manifest declares inline, by the address of the parent
+    left_out   resources that the environment or `when` removes, with positions
+    scopes     the uses of components that would declare these
+    listed     kinds of children that a manifest declares inline, by the address of the parent
     """
 
     def __init__(self, config: Config, settings: Mapping[str, Setting], budget: Budget) -> None:
@@ -34,35 +43,96 @@ class Composition:
         self._environment = config.environment
         self._patches = config.environment.patches if config.environment else {}
         self._budget = budget
+        self._components = Components(config, settings, budget)
         self.left_out: dict[Address, Position] = {}
+        self.scopes: dict[Address, Scope] = {}
         self.listed: dict[Address, tuple[str, ...]] = {}
-        self.complete = True  # False if a `for_each` could not be expanded, or the budget is spent
+        self._complete = True  # False if a `for_each` could not be expanded, or the budget is spent
+
+    @property
+    def complete(self) -> bool:
+        """Whether every document was composed."""
+        return self._complete and self._components.complete
+
+    @property
+    def component_texts(self) -> Mapping[str, bytes]:
+        """The files of components that were read, by path."""
+        return self._components.texts
 
     def documents(self, document: Document, problems: list[Problem]) -> Iterable[Document]:
         value = document.value
         if not isinstance(value, dict):
             return (document,)
-        is_composed = KEY in value or self._defaults or self._patches
+        is_composed = not _COMPOSED.isdisjoint(value) or self._defaults or self._patches
         if not is_composed and not children.may_have(value):
             return (document,)
         try:
             composed = self._compose(document, problems) if is_composed else (document,)
             return [one for whole in composed for one in self._separate(whole, problems)]
         except OverBudget as over:
-            self.complete = False
+            self._complete = False
             if over.is_first:
                 problems.append(Problem(str(over), over.remedy, "", document.places.start, code=over.code))
             return ()
 
-    def _compose(self, document: Document, problems: list[Problem]) -> Iterable[Document]:
-        value = document.value
-        if KEY not in value:
-            return self._merge_layers(document)
+    def _compose(self, document: Document, problems: list[Problem]) -> Iterator[Document]:
+        for instance in self._instances(document, problems):
+            wanted = self._select(instance, problems)
+            if wanted is None:
+                continue
+            if components.KEY not in wanted.value:
+                yield from self._merge_layers(wanted)
+                continue
+            for part in self._components.expand(wanted, problems):
+                yield from self._compose(part, problems)
+
+    def _instances(self, document: Document, problems: list[Problem]) -> Sequence[Document]:
+        if KEY not in document.value:
+            return (document,)
         instances, findings = for_each.expand(document, self._settings, self._budget)
-        self.complete = self.complete and not findings and instances is not None
-        subject = f"{value.get('kind')}/{value.get('name')}"
-        problems += [validation.to_problem(finding, document.places, subject) for finding in findings]
-        return [layered for instance in instances or () for layered in self._merge_layers(instance)]
+        self._complete = self._complete and not findings and instances is not None
+        problems += [_to_problem(finding, document) for finding in findings]
+        return instances or ()
+
+    def _select(self, document: Document, problems: list[Problem]) -> Document | None:
+        """The document without `when`; None if that is false, or wrong."""
+        if WHEN not in document.value:
+            return document
+        is_wanted = self._is_wanted(document.value[WHEN])
+        if is_wanted is True:
+            own = own_layer(document)
+            layer = replace(own, value={key: item for key, item in document.value.items() if key != WHEN})
+            return merge([layer], layer, sound=document.sound)
+        if is_wanted is False:
+            self._leave_out(document, own_layer(document).template((WHEN,)).position)
+            return None
+        self._complete = False
+        if isinstance(is_wanted, Finding):
+            problems.append(_to_problem(is_wanted, document))
+        return None
+
+    def _is_wanted(self, value: Json) -> bool | Finding | None:
+        """Whether `when` holds; None if it is a variable without a value."""
+        if isinstance(value, str) and (variable := for_each.VARIABLE.fullmatch(value.strip())):
+            if (setting := self._settings.get(variable[1])) is None:
+                remedy = did_you_mean(variable[1], self._settings) or "define it under variables: in reconciler.yaml"
+                return Finding((WHEN,), f"unknown variable {variable[1]}", remedy, code="unknown-variable")
+            value = setting.value
+            if value is None or value is PENDING:
+                return None
+        if isinstance(value, bool):
+            return value
+        text = f"expected true or false, found {phrases.describe_found(value)}"
+        return Finding(
+            (WHEN,), text, "write ${{ var.NAME }}, ${{ each.value.NAME }} or ${{ input.NAME }}", code="wrong-type"
+        )
+
+    def _leave_out(self, document: Document, where: Position) -> None:
+        own = Address(str(document.value.get("kind")), str(document.value.get("name")))
+        addresses = (own, *children.list_addresses(document.value))
+        self.left_out |= dict.fromkeys(addresses, where)
+        if (scope := scope_of(document.places)) is not None:
+            self.scopes |= dict.fromkeys(addresses, scope)
 
     def _separate(self, document: Document, problems: list[Problem]) -> Iterator[Document]:
         """The document without its inline children, and each of these."""
@@ -70,9 +140,9 @@ class Composition:
             yield document
             return
         family = children.separate(document)
-        self.complete = self.complete and not family.findings
+        self._complete = self._complete and not family.findings
         address = Address(str(document.value.get("kind")), str(document.value.get("name")))
-        problems += [validation.to_problem(finding, document.places, str(address)) for finding in family.findings]
+        problems += [_to_problem(finding, document) for finding in family.findings]
         if family.kinds:
             self.listed[address] = family.kinds
         yield family.parent
@@ -86,8 +156,7 @@ class Composition:
         if below is None and patch is None:
             return (document,)
         if patch is not None and patch.value is None and self._environment is not None:
-            place = self._environment.place(address)
-            self.left_out |= dict.fromkeys((address, *children.list_addresses(document.value)), place)
+            self._leave_out(document, self._environment.place(address))
             return ()
         own, *others = _own_layers(document)
         if below is not None and not _is_present(document.value):
@@ -115,6 +184,12 @@ def _own_layers(document: Document) -> Sequence[Layer]:
     if isinstance(document.places, MergedDocument):
         return document.places.layers
     return (Layer(Role.MANIFEST, document.value, document.places),)
+
+
+def _to_problem(finding: Finding, document: Document) -> Problem:
+    value = document.value
+    subject = f"{value.get('kind', value.get(components.KEY))}/{value.get('name')}"
+    return name_use(validation.to_problem(finding, document.places, subject), scope_of(document.places))
 
 
 def _is_present(value: Mapping[str, Any]) -> bool:

@@ -17,6 +17,7 @@ from reconciler.model.value import PENDING, Value, value_at
 from reconciler.project.documents import validation
 from reconciler.project.documents.envelope import Draft, Envelope, suggest_place
 from reconciler.project.documents.manifest_document import ManifestDocument
+from reconciler.project.documents.merge import scopes_in
 from reconciler.project.documents.resolve import Resolver
 from reconciler.project.documents.validation import MAX_FINDINGS
 from reconciler.project.policies import offsets
@@ -35,7 +36,7 @@ def declare(
     `sources`: contents of the project's files by path, for positions within texts.
     """
     places = draft.document.places
-    spec = resolver.resolve(kind.spec, address, draft.spec, draft.ensure)
+    spec = resolver.resolve(kind.spec, address, draft.spec, draft.ensure, scopes_in(places))
     findings = resolver.findings
     if spec_findings := _spec_findings(envelope, kind, spec, resolver):
         findings, spec_findings = _join_terraform(findings, spec_findings)

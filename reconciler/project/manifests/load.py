@@ -27,12 +27,14 @@ from reconciler.model.manifest import Declaration, Manifest, Path, Unread
 from reconciler.model.problem import Position, Problem, Rejected, Severity
 from reconciler.model.value import Secret, canonical
 from reconciler.model.value import digest as digest_of_value
-from reconciler.project import files
+from reconciler.project import component_files, files
 from reconciler.project.documents import envelope, validation
 from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.envelope import Draft
+from reconciler.project.documents.merge import scope_of
 from reconciler.project.documents.references import Declared
 from reconciler.project.documents.resolve import Absent, Resolver, Variable
+from reconciler.project.documents.scope import name_use
 from reconciler.project.manifests.checks.by_kind import group_by_kind
 from reconciler.project.manifests.checks.circular_references import Links, find_circular_references
 from reconciler.project.manifests.checks.deliveries import find_conflicting_deliveries, find_undelivered_secrets
@@ -47,7 +49,7 @@ from reconciler.project.manifests.checks.retired_kinds import find_retired_kinds
 from reconciler.project.manifests.composition import Composition
 from reconciler.project.manifests.declarations import declare
 from reconciler.project.manifests.delivery_variables import substitute_variables
-from reconciler.project.manifests.partial import confine, find_unread
+from reconciler.project.manifests.partial import confine, find_in_subject, find_unread
 from reconciler.project.settings import variables
 from reconciler.project.settings.config import FILE, Config
 
@@ -120,6 +122,7 @@ def _read_texts(
 ) -> tuple[dict[str, bytes], list[Problem]]:
     texts: dict[str, bytes] = {}
     problems: list[Problem] = []
+    folders = tuple(f"{component_files.normalize(folder)}/" for folder in config.components)
     for index, entry in enumerate(config.manifests):
         where = config.positions.get(("manifests", index), Position(FILE, 1, 1))
         if missing_is_empty and not entry.endswith(files.MANIFESTS) and not (config.root / entry).exists():
@@ -130,7 +133,7 @@ def _read_texts(
             problems.append(Problem(str(wrong), wrong.remedy, position=where, code=wrong.code))
             continue
         for path in paths:
-            if path in texts or _contains_tests(path):
+            if path in texts or path.startswith(folders) or _contains_tests(path):
                 continue
             try:
                 content = files.read(config.root, path, MAX_BYTES)
@@ -180,7 +183,10 @@ def _assemble(
     values = {**config.variables, **{name: setting.value for name, setting in settings.items()}}
     sources_of_values = variables.sources(settings)
     targets = Resolver(config.root, environ, values, Declared(), absent, sources_of_values, budget)
-    drafts, declared = _read_drafts(texts, problems, Composition(config, settings, budget), targets, budget)
+    composition = Composition(config, settings, budget)
+    drafts, declared = _read_drafts(texts, problems, composition, targets, budget)
+    are_named = len(problems)
+    texts = {**texts, **composition.component_texts}
     resolver = Resolver(config.root, environ, values, declared, absent, sources_of_values, budget)
     resolver.visible_values += targets.visible_values
     resolver.included_files.update(included or {})
@@ -194,6 +200,8 @@ def _assemble(
         own = partial(_places_with, config, texts, resolver.included_files)
         with_sinks = {draft.address for draft in drafts if draft.address and draft.has_sinks}
         problems += _check_together(declarations, links, with_sinks, config, own)
+    if declared.scopes:
+        problems[are_named:] = [_name_use_of_subject(problem, declared) for problem in problems[are_named:]]
     problems.sort(key=lambda problem: (problem.position or Position("", 0, 0), problem.subject, problem.text))
     unread: Unread | None = None
     if any(problem.is_error for problem in problems):
@@ -217,6 +225,12 @@ def _assemble(
     planned = {address: declaration for address, declaration in declarations.items() if address not in skipped}
     manifest = Manifest(config.stack, planned, digest, declared.left_out, unread)
     return Loaded(manifest, tuple(problems), tuple(texts), rendered)
+
+
+def _name_use_of_subject(problem: Problem, declared: Declared) -> Problem:
+    """The problem, with the use of the component that declares its subject."""
+    addresses = find_in_subject(problem.subject, declared.scopes)
+    return name_use(problem, next((declared.scopes[address] for address in addresses), None))
 
 
 def digest_of(texts: Mapping[str, bytes]) -> str:
@@ -259,14 +273,17 @@ def _read_drafts(
                 document, wrong_targets = substitute_variables(composed, targets)
                 draft, findings = envelope.read_draft(file, document)
                 findings += wrong_targets
-                problems += [validation.to_problem(finding, document.places, draft.subject) for finding in findings]
+                scope = scope_of(document.places)
+                found = [validation.to_problem(finding, document.places, draft.subject) for finding in findings]
+                problems += [name_use(problem, scope) for problem in found]
                 if draft.address is not None:
                     draft.listed = composition.listed.get(draft.address, ())
-                    declared.add(draft.address, draft.ensure)
+                    declared.add(draft.address, draft.ensure, scope)
                 elif findings:
                     declared.complete = False
                 drafts.append(draft)
     declared.left_out = composition.left_out
+    declared.scopes.update(composition.scopes)
     declared.complete = declared.complete and composition.complete
     if declared.complete:
         problems += composition.find_undeclared_patches(declared.ensures)

@@ -51,10 +51,10 @@ def _find_addresses(problem: Problem, declared: Collection[Address]) -> Iterator
     texts = [problem.subject, problem.values.get("first"), *(others if isinstance(others, list) else ())]
     for text in texts:
         if isinstance(text, str):
-            yield from _find_in_subject(text, declared)
+            yield from find_in_subject(text, declared)
 
 
-def _find_in_subject(text: str, declared: Collection[Address]) -> Iterator[Address]:
+def find_in_subject(text: str, declared: Collection[Address]) -> Iterator[Address]:
     """Each declared address that begins a subject such as `Kind/name.field`.
 
     Names may contain dots: if `name.field` is declared too, nothing tells which of the two is wrong.

@@ -63,7 +63,7 @@ def rename_in_manifests(text: str, renaming: Renaming) -> str:
     declaring: tuple[int, tuple[str, ...]] | None = None
     for index, node in enumerate(nodes):
         keys = _keys(node)
-        for key in ("spec", "for_each", *_maps_of(keys)):
+        for key in ("spec", "for_each", "with", *_maps_of(keys)):
             if key in keys:
                 edits += _rename_references(keys[key], text, positions, renaming)
         place = _find_place(keys, renaming.old)
@@ -78,6 +78,26 @@ def rename_in_manifests(text: str, renaming: Renaming) -> str:
         edits.append(_replace(name, text, positions, str(name.value), _name_as_yaml(name, renamed)))
     changed = _splice(text, edits)
     return changed if declaring is None else _add_move(changed, *declaring, renaming)
+
+
+def rename_in_component(text: str, renaming: Renaming) -> str:
+    """Renames the references of a component to a resource of the project. Raises Unpatchable.
+
+    Its own resources come first: a reference that names one of them is left as it is.
+    """
+    nodes, positions = _compose(text)
+    own = [
+        address
+        for address in renaming.addresses
+        if any(_find_place(_keys(node), address) is not None for node in nodes)
+    ]
+    edits: list[_Edit] = []
+    for node in nodes if not own else ():
+        keys = _keys(node)
+        for key in ("spec", "for_each", "with", *_maps_of(keys)):
+            if key in keys:
+                edits += _rename_references(keys[key], text, positions, renaming)
+    return _splice(text, edits)
 
 
 def find_declaration(text: str, address: Address) -> tuple[Address, Sequence[Address]] | None:

@@ -24,7 +24,9 @@ from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import Setting
 
 _VARIABLE: Final = re.compile(r"(?<!\$)\$\{\{\s*var\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
-_EXPRESSION: Final = re.compile(r"\$\{\{\s*(?:var\.[A-Za-z0-9_-]+|each(?:\.[A-Za-z0-9_-]+)+)\s*\}\}")
+_EXPRESSION: Final = re.compile(
+    r"\$\{\{\s*(?:var\.[A-Za-z0-9_-]+|(?:each|input|component)(?:\.[A-Za-z0-9_-]+)+)\s*\}\}"
+)
 _CALL: Final = re.compile(r"(?<!\$)\$\{\{\s*([a-z]+\s*\((?:(?!\}\}).)*?)\s*\}\}", re.DOTALL)
 _PART: Final = re.compile(r"[^.\[\]]+|\[[0-9]+\]")
 _HIDDEN: Final = Hidden("")
@@ -151,7 +153,7 @@ def _has_value_below(value: Json, rest: Path, settings: Mapping[str, Setting]) -
 def _origins_of_layer(
     kind: str, layer: Layer, full: Path, counts: bool, config: Config, settings: Mapping[str, Setting]
 ) -> Iterator[Origin]:
-    what = str(layer.role)
+    what = str(layer.role) if layer.scope is None else f"component {layer.scope.component}"
     if layer.role is Role.ENVIRONMENT and config.environment is not None:
         what = f"environment {config.environment.name}"
     template = layer.template(full)
@@ -166,7 +168,7 @@ def _origins_of_layer(
             below = layer.path_of(path)
             fed.setdefault((id(spot.places), spot.path, spot.of_key), (spot, []))[1].append(below)
     for spot, paths in fed.values():
-        yield _input_origin(kind, "for_each", spot.position, spot.written_value, paths, counts)
+        yield _input_origin(kind, _name_source(spot), spot.position, spot.written_value, paths, counts)
     mentions = list(_variables(find_path(layer.value, full)[0], full))
     for name in dict.fromkeys(name for name, _ in mentions):
         setting = settings.get(name)
@@ -174,6 +176,18 @@ def _origins_of_layer(
             where = setting.spot.position if setting.spot else None
             paths = [path for other, path in mentions if other == name]
             yield _input_origin(kind, f"variable {name}, from {setting.source}", where, setting.value, paths, counts)
+
+
+def _name_source(spot: SourceLocation) -> str:
+    """What inserted a value from this place."""
+    match spot.path:
+        case ("with", str(name), *_):
+            return f"input {name}"
+        case ("inputs", str(name), *_):
+            return f"input {name}, from default"
+        case ("name",):
+            return "name of the instance"
+    return "for_each"
 
 
 def _input_origin(

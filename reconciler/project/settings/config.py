@@ -4,7 +4,7 @@ The shape of the file is in `project_file`, the connection to the platform in `c
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from reconciler.model.health import DAY
 from reconciler.model.known_drift import KnownDrift
 from reconciler.model.problem import Finding, Position, Problem, Rejected, Severity
 from reconciler.model.value import PENDING, Json, Secret, Value, canonical
-from reconciler.project import discovery, files
+from reconciler.project import component_files, discovery, files
 from reconciler.project.documents import durations, validation
 from reconciler.project.documents.merge import Layer, Role, merge
 from reconciler.project.documents.references import Declared
@@ -48,6 +48,8 @@ class Config(Struct, frozen=True):
     profile: dialect.Name = "specification"
     account: str | None = None
     manifests: tuple[str, ...] = ("manifests",)
+    components: tuple[str, ...] = ("components",)
+    repository: Path | None = None  # in which components may be; None: found when one is outside the project
     policies: tuple[str, ...] = ("policies",)
     limits: Limits = field(default_factory=Limits)
     guards: Guards = field(default_factory=Guards)
@@ -88,7 +90,8 @@ class Config(Struct, frozen=True):
         purposes |= {self.environment.file: "environments"} if self.environment else {}
         purposes |= dict.fromkeys(self.included_files, "settings, which read it with from_file")
         purposes |= dict.fromkeys(("tests/access.yaml", "tests/access.yml", "tests/access"), "access tests")
-        purposes |= dict.fromkeys(self.policies, "policies") | dict.fromkeys(self.manifests, "manifests")
+        purposes |= dict.fromkeys(self.policies, "policies") | dict.fromkeys(self.components, "components")
+        purposes |= dict.fromkeys(self.manifests, "manifests")
         places = {self.place(path): what for path, what in purposes.items()}
         store = self.store or DEFAULT_STORE
         if "://" not in store and "\0" not in store:
@@ -160,6 +163,7 @@ def _read_values(written: Mapping[str, Json], resolver: Resolver, *, leaves_out:
         wrong_values = validation.problems_of(error, values, fields_of(ProjectFile))
         findings += [finding for finding in wrong_values if finding.path not in unresolved]
     findings += [*_check_paths("manifests", file.manifests), *_check_paths("policies", file.policies)]
+    findings += _check_paths("components", file.components, normalize=component_files.normalize)
     return _Reading(file, findings, warnings, unmet, set(resolver.included_files))
 
 
@@ -193,6 +197,7 @@ def _build_config(
         profile=platform.profile,
         account=platform.account,
         manifests=tuple(file.manifests),
+        components=tuple(file.components),
         policies=tuple(file.policies),
         limits=file.limits,
         guards=file.guards,
@@ -281,11 +286,11 @@ def _with_environment(document: Document, chosen: Environment | None) -> tuple[M
     return merged.value, merged.places
 
 
-def _check_paths(name: str, paths: list[str]) -> list[Finding]:
+def _check_paths(name: str, paths: list[str], normalize: Callable[[str], str] = files.path_inside) -> list[Finding]:
     findings = []
     for index, path in enumerate(paths):
         try:
-            if files.path_inside(path) == ".":
+            if normalize(path) == ".":
                 raise files.Unreadable(
                     f"{path} is the whole project, including {FILE}",
                     "use a file or folder inside the project",

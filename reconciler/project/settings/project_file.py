@@ -213,6 +213,12 @@ class ProjectFile(StrictModel):
     platform: Platform = Platform()
     agent: Agent = Agent()
     manifests: Annotated[list[str], Doc("Manifest files and folders, relative to the project's root.")] = ["manifests"]
+    components: Annotated[
+        list[str],
+        Doc(
+            "Folders of components, relative to the project's root. `..` may lead to another folder of the repository."
+        ),
+    ] = ["components"]
     policies: Annotated[list[str], Doc("Policy files and folders, relative to the project's root.")] = ["policies"]
     limits: Limits = Limits()
     guards: Guards = Guards()

@@ -117,7 +117,7 @@ def _read_declaration(item: dict[str, Any], places: Places, path: tuple[str, ...
         kind = None
     if default is None:
         return Setting(type=kind, spot=SourceLocation(places, path))
-    if (mismatch := _check_type(default, kind)) is not None:
+    if (mismatch := check_type(default, kind)) is not None:
         findings.append(Finding((*path, "default"), *mismatch, code="wrong-type"))
     return Setting(default, kind, spot=SourceLocation(places, (*path, "default")))
 
@@ -148,7 +148,7 @@ def apply_environment(
                     path, "expected a value, found nothing", "remove the line to keep the default", code="wrong-type"
                 )
             )
-        elif (mismatch := _check_type(value, variable.type)) is not None:
+        elif (mismatch := check_type(value, variable.type)) is not None:
             findings.append(Finding(path, *mismatch, code="wrong-type"))
         else:
             merged[name] = Setting(
@@ -226,10 +226,10 @@ def convert(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | Non
             converted = scalars.plain(value)
         except ValueError:
             converted = value
-    return converted, _check_type(converted, kind)
+    return converted, check_type(converted, kind)
 
 
-def _check_type(value: Json, kind: str | None) -> tuple[str, str] | None:
+def check_type(value: Json, kind: str | None) -> tuple[str, str] | None:
     """Checks a value against a type. Returns text and remedy of the problem, if any."""
     if kind is None or value is PENDING:
         return None

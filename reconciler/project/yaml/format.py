@@ -25,7 +25,10 @@ from reconciler.model.value import Json
 from reconciler.project import atomic_write
 from reconciler.project.yaml import emit
 
-ORDER: Final = ("kind", "name", "for_each", "id", "ensure", "moved", "lifecycle", "deliver", "rotate", "spec")
+ORDER: Final = (
+    "kind", "component", "name", "for_each", "when", "id", "ensure", "moved", "lifecycle", "deliver", "rotate", "with",
+    "spec",
+)  # fmt: skip
 _WIDTH: Final = 1 << 20  # never folds lines
 _MARKER: Final = re.compile(r"---(\s+#.*|\s*)")
 _MODELINE: Final = re.compile(r"#\s*yaml-language-server\s*:.*\$schema=\S+.*")

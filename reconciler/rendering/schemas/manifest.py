@@ -77,6 +77,7 @@ def _base_document(kind: Kind) -> Schema:
             "kind": {"const": kind.name},
             "name": _name(),
             "for_each": _for_each(),
+            "when": _when(),
             "spec": {"type": "object", "additionalProperties": False, "properties": properties_of(kind.fields)},
         },
     }
@@ -98,6 +99,13 @@ def _for_each() -> Schema:
             {"type": "object"},
             {"type": "string", "pattern": r"^\$\{\{ *var\..*\}\}$"},
         ],
+    }
+
+
+def _when() -> Schema:
+    return {
+        "description": "Whether the resource is declared: true, false, or ${{ … }}.",
+        "anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"^\$\{\{ *(var|each|input)\..*\}\}$"}],
     }
 
 

@@ -103,7 +103,7 @@ def _defaults_of(kind: Kind) -> Schema:
 def _patch(kind: Kind) -> Schema:
     whole = _partial(manifest_schema.document(kind))
     properties = {
-        name: schema for name, schema in whole["properties"].items() if name not in ("kind", "name", "for_each")
+        name: schema for name, schema in whole["properties"].items() if name not in ("kind", "name", "for_each", "when")
     }
     return {**whole, "properties": properties}
 
