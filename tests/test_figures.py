@@ -1,4 +1,4 @@
-"""README, docs/reliability.md and docs/sandbox.md give the sizes that the tests have."""
+"""docs/reliability.md and docs/sandbox.md give the sizes that the tests have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.security.test_origin import EACH
 from tests.simulation.mutants import EVERY_BUG
 
 ROOT = Path(__file__).parents[1]
-RELIABILITY, BOTH = ("docs/reliability.md",), ("docs/reliability.md", "README.md")
+RELIABILITY = ("docs/reliability.md",)
 
 
 def count_cases(test: Any) -> int:
@@ -53,10 +53,9 @@ def count_agent_calls(client: str) -> str:
 @pytest.mark.parametrize(
     ("row", "size", "pages"),
     [
-        ("network faults × operations", lambda: f"{len(CELLS)} cells", BOTH),
-        ("killed at each point of an apply", lambda: f"{count_points()} points", BOTH),
+        ("network faults × operations", lambda: f"{len(CELLS)} cells", RELIABILITY),
+        ("killed at each point of an apply", lambda: f"{count_points()} points", RELIABILITY),
         ("killed at two points in a row", lambda: f"{count_pairs():,} pairs", RELIABILITY),
-        ("killed at each point of an apply", lambda: f"{count_pairs():,} pairs", ("README.md",)),
         ("properties of planning", lambda: str(sum(map(is_hypothesis_test, vars(test_laws).values()))), RELIABILITY),
         (
             "which changes widen access or stop agents",
@@ -65,7 +64,7 @@ def count_agent_calls(client: str) -> str:
         ),
         ("drift and pending changes", lambda: f"{len(ROWS)} rows", RELIABILITY),
         ("next pages and redirects", lambda: f"{EACH:,} of each", RELIABILITY),
-        ("injected bugs", lambda: str(len(EVERY_BUG)), BOTH),
+        ("injected bugs", lambda: str(len(EVERY_BUG)), RELIABILITY),
         ("`@ngrok/ngrok-api`", lambda: count_successes("typescript"), ("docs/sandbox.md",)),
         ("`com.ngrok:ngrok-api-java`", lambda: count_successes("java"), ("docs/sandbox.md",)),
         ("configuration version 3 |", lambda: count_agent_calls("pyngrok 3"), ("docs/sandbox.md",)),

@@ -1,4 +1,4 @@
-"""Exit codes: each has a meaning, and the README lists the same."""
+"""Exit codes: each has a meaning, and docs/commands.md lists the same."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from reconciler.cli.terminal import exit_codes
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_readme_has_the_same_exit_codes() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", readme, re.MULTILINE)
+def test_the_page_of_commands_has_the_same_exit_codes() -> None:
+    page = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)
     assert {int(code): text for code, text in rows} == exit_codes.MEANINGS
 
 

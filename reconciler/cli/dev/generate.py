@@ -1,5 +1,5 @@
 """Writes the generated files: schemas, pages of kinds, project file, fleet file and errors, list of decisions, man
-page, and the README's help block.
+page, and the help block of the page of commands.
 
 python -m reconciler.cli.dev.generate           writes the files, from the repository's root
 python -m reconciler.cli.dev.generate --check   changes nothing; exits 1 if a file is stale
@@ -40,7 +40,7 @@ def generate_files(root: Path) -> Mapping[str, str]:
     """The text of every generated file, by path relative to the root."""
     every = kinds.declarable()
     return {
-        **_readme(root / "README.md"),
+        **_commands(root / "docs/commands.md"),
         "docs/decisions/README.md": _decisions(root / "docs/decisions"),
         "docs/reconciler.1": man_page.render_page(command),
         "schemas/event.json": _json(events.event_schema()),
@@ -57,8 +57,8 @@ def generate_files(root: Path) -> Mapping[str, str]:
     }
 
 
-def _readme(path: Path) -> dict[str, str]:
-    """The README with the current help in its help block; empty if there is no README."""
+def _commands(path: Path) -> dict[str, str]:
+    """The page of commands with the current help in its help block; empty if there is no such page."""
     if not path.is_file():
         return {}
     before, begin, rest = path.read_text(encoding="utf-8").partition(_HELP)
@@ -67,7 +67,7 @@ def _readme(path: Path) -> dict[str, str]:
         raise SystemExit(f"{path}: expected {_HELP!r} and {_END!r}")
     settings = {**command.context_settings, "terminal_width": 80}
     help_text = command.get_help(click.Context(command, info_name="reconciler", **settings))
-    return {path.name: f"{before}{begin}```\n$ reconciler --help\n{help_text}\n```\n{end}{after}"}
+    return {f"docs/{path.name}": f"{before}{begin}```\n$ reconciler --help\n{help_text}\n```\n{end}{after}"}
 
 
 def _decisions(folder: Path) -> str:
