@@ -136,6 +136,13 @@ def test_only_apply_has_the_key_that_can_write() -> None:
     assert read(WORKFLOWS[0])["jobs"]["apply-production"]["environment"] == "production"
 
 
+def test_no_job_but_apply_needs_a_secret_that_a_manifest_names() -> None:
+    commands = re.compile(r"reconciler (?:plan|drift|snapshot) [^\n]*--(?!project)")
+    for file in (*WORKFLOWS, *(GITOPS / name for name in ("gitlab/.gitlab-ci.yml", "cron/drift.sh"))):
+        for line in filter(commands.search, file.read_text().splitlines()):
+            assert "--secrets unchanged" in line or "--snapshot" in line
+
+
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
 def test_no_step_has_a_secret_but_those_that_run_reconciler(file: Path) -> None:
     for job in read(file)["jobs"].values():

@@ -292,6 +292,34 @@ def test_a_request_without_secrets_is_planned_by_the_job_without_secrets(event: 
     assert {name for name, job in described.items() if holds(job["if"])} == jobs
 
 
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_job_of_a_request_needs_and_sees_no_secret_of_a_manifest(
+    author: Callable[[str], Author], host: str, sandbox: Sandbox, forge: Forge
+) -> None:
+    there, key = author(host), "canary" + "OfTheShop"
+    apply = there.origin / ".github/workflows/apply.yml"
+    if host == "github":  # as a user adds it to the step Apply
+        named = "          SHOP_KEY: ${{ secrets.SHOP_KEY }}\n          GITHUB_TOKEN:"
+        there.commit(
+            "main", {".github/workflows/apply.yml": apply.read_text().replace("          GITHUB_TOKEN:", named)}
+        )
+    vault = "kind: Vault\nname: shop\nspec:\n  name: shop\n---\nkind: Secret\nname: shop\nspec:\n"
+    secret = "  vault_id: {ref: Vault/shop}\n  name: shop\n  value: {from_env: SHOP_KEY}\n"
+    head = there.commit("topic", {"manifests/secret.yaml": vault + secret})
+    ran = there.plan(head, variables={"secrets.SHOP_KEY": key} if host == "github" else {})
+    assert ran.code == 0, ran
+    assert (
+        "from env:SHOP\\_KEY, will be sent" in forge.bodies[0] or "from env:SHOP_KEY, will be sent" in forge.bodies[0]
+    )
+    assert key not in f"{ran.out}{ran.err}{forge.bodies}"
+    plans = [file for file in (forge.artifacts).rglob("plan-production.*") if key in file.read_text()]
+    assert plans == []
+    variables = {"secrets.SHOP_KEY": key} if host == "github" else {"SHOP_KEY": key}
+    merged = there.merge(there.last, **variables)
+    assert merged.code == 0, merged
+    assert "POST /vault_secrets" in sandbox.calls()
+
+
 def test_a_plan_is_created_again_for_another_base_branch() -> None:
     events = read(GITOPS / "github/.github/workflows/plan.yml")[True]  # `on`
     assert set(events["pull_request"]["types"]) == {"opened", "synchronize", "reopened", "edited"}

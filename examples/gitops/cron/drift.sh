@@ -15,6 +15,6 @@ else
 fi
 
 code=0
-output=$(reconciler drift --health --project "$CLONE" --quiet --no-color) || code=$?
+output=$(reconciler drift --secrets unchanged --health --project "$CLONE" --quiet --no-color) || code=$?
 if [ "$code" -ne 0 ]; then printf '%s\n' "$output"; fi
 exit "$code"
