@@ -212,3 +212,10 @@ def test_a_policy_sees_the_source_of_a_secret_and_no_value(applied: Project) -> 
     text = f"policy: source\nscope: {{kinds: [Secret]}}\ncheck: 'false'\nmessage: '{message}'\n"
     applied.write("policies/source.yaml", text)
     assert "value: env:FIRST" in applied("plan", *ASSUME).out
+
+
+def test_a_snapshot_without_secrets_is_sufficient_for_the_plan_of_a_fork(applied: Project) -> None:
+    assert applied("snapshot", *ASSUME, "--out", ".reconciler/snapshot.json").code == 0
+    planned = applied("plan", "--snapshot", ".reconciler/snapshot.json")
+    assert "No changes" in planned.out
+    assert "assumed unchanged: 2 secrets" in flat(planned.out)

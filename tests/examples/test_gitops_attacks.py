@@ -308,11 +308,9 @@ def test_the_job_of_a_request_needs_and_sees_no_secret_of_a_manifest(
     head = there.commit("topic", {"manifests/secret.yaml": vault + secret})
     ran = there.plan(head, variables={"secrets.SHOP_KEY": key} if host == "github" else {})
     assert ran.code == 0, ran
-    assert (
-        "from env:SHOP\\_KEY, will be sent" in forge.bodies[0] or "from env:SHOP_KEY, will be sent" in forge.bodies[0]
-    )
+    assert re.search(r"unknown: from env:SHOP\\?_KEY, will be sent", forge.bodies[0])
     assert key not in f"{ran.out}{ran.err}{forge.bodies}"
-    plans = [file for file in (forge.artifacts).rglob("plan-production.*") if key in file.read_text()]
+    plans = [file for file in forge.artifacts.rglob("plan-production.*") if key in file.read_text()]
     assert plans == []
     variables = {"secrets.SHOP_KEY": key} if host == "github" else {"SHOP_KEY": key}
     merged = there.merge(there.last, **variables)
