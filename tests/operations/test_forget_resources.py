@@ -82,6 +82,27 @@ def test_an_inline_child_is_forgotten_in_its_entry_or_with_its_parent(root: Path
     assert (root / "manifests/a.yaml").read_text() == text.replace("ipp_1\n", "ipp_1\nensure: forgotten\n")
 
 
+INLINE = """\
+kind: Vault
+name: %s
+spec: {name: "%s"}
+secrets:
+  api:   # of the shop
+    name: API
+    value: {from_env: API}
+  db: {name: DB, value: {from_env: DB}}
+"""
+
+
+def test_children_of_for_each_are_forgotten_with_their_parent_only(root: Path) -> None:
+    each = (INLINE % ("v-${{ each.key }}", "${{ each.key }}")).replace("spec:", "for_each: [x]\nspec:")
+    write(root, {"manifests/c.yaml": each})
+    with pytest.raises(UnusableEdit, match="Secret/v-x-api is declared with other resources in one document"):
+        forget(root, "Secret/v-x-api")
+    forget(root, "Vault/v-x")
+    assert (root / "manifests/c.yaml").read_text() == each.replace("key }}\nfor", "key }}\nensure: forgotten\nfor")
+
+
 def test_one_item_of_for_each_becomes_a_document_of_its_own(root: Path) -> None:
     forget(root, "BotUser/city-oslo")
     assert (root / "manifests/b.yaml").read_text() == (
@@ -106,6 +127,13 @@ def test_in_one_environment_the_others_keep_managing_it(root: Path) -> None:
         patched + "  ensure: forgotten\nBotUser/city-oslo:\n  ensure: forgotten\nIPPolicyRule/desk:\n"
         "  ensure: forgotten\n"
     )
+
+
+def test_a_whole_environment_is_forgotten_with_a_wildcard(root: Path) -> None:
+    write(root, {"environments/staging.yaml": "IPPolicy/office: {id: ipp_1}\nBotUser/city-rome: null\n"})
+    forget(root, "*", environment="staging")
+    assert (root / "environments/staging.yaml").read_text().count("ensure: forgotten") == 4
+    assert (root / "manifests/a.yaml").read_text() == POLICIES
 
 
 def test_a_reference_from_several_environments_asks_for_the_ids(root: Path) -> None:

@@ -75,6 +75,9 @@ async def forget_resources(
     changed = _edit(texts, forgetting, ids, _targets(referrers) & ids.keys())
     different = {path: (text, changed[path]) for path, text in texts.items() if changed[path] != text}
     if not different:
+        for address in sorted(whole):
+            if any(_ensure(declarations, address) is Ensure.PRESENT for declarations in scope.values()):
+                raise _report_shared_document(forgetting, address)
         raise UnusableEdit(f"{_join(whole)} is declared `ensure: forgotten` already")
     after = _check_result(source, changed, loaded, forgetting)
     notes += [
@@ -196,12 +199,16 @@ def _edit(
     except Unpatchable as why:
         raise UnusableEdit(f"{path} cannot be changed: {why}; write `ensure: forgotten` by hand") from None
     for address in sorted(left):
-        position = next(items[address].position for items in forgetting.loaded.values() if address in items)
-        raise UnusableEdit(
-            f"{position}: {address} is declared with other resources in one document; remove it there, and add a "
-            f"document with `kind: {address.kind}`, `name: {address.name}` and `ensure: forgotten`"
-        )
+        raise _report_shared_document(forgetting, address)
     return changed
+
+
+def _report_shared_document(forgetting: _Forgetting, address: Address) -> UnusableEdit:
+    position = next(items[address].position for items in forgetting.loaded.values() if address in items)
+    return UnusableEdit(
+        f"{position}: {address} is declared with other resources in one document; remove it there, and add a "
+        f"document with `kind: {address.kind}`, `name: {address.name}` and `ensure: forgotten`"
+    )
 
 
 def _check_result(
@@ -227,6 +234,8 @@ def _check_result(
                 as_wanted = new is not None and new.ensure is Ensure.FORGOTTEN
             else:
                 as_wanted = old is not None and new is not None and _comparable(old) == _comparable(new)
+            if not as_wanted and old == new and address in forgetting.addresses:
+                raise _report_shared_document(forgetting, address)
             if not as_wanted:
                 where = f" in the environment {name}" if name else ""
                 raise UnusableEdit(f"this edit would also change {address}{where}; write `ensure: forgotten` by hand")

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from reconciler.languages.yaml import reader as yaml
 from reconciler.model.address import Address
+from reconciler.model.manifest import Path
 from reconciler.model.value import OMITTED, Json
 from reconciler.project.documents.budget import Budget
 from reconciler.project.manifests import children, for_each, write
@@ -30,7 +31,7 @@ def forget_in_manifest(
         value = document.value if isinstance(document.value, dict) else {}
         line = document.places[()].line
         if for_each.KEY in value:
-            found = dict(_items(document))
+            found = {path: _address(instance) for path, instance in _items(document)}
             selected = {path: address for path, address in found.items() if address in addresses}
             if found and len(selected) == len(found) and not {*referenced} & {*selected.values()}:
                 text = _forget_document(text, line, value, None)
@@ -38,15 +39,8 @@ def forget_in_manifest(
                 for path, address in reversed(selected.items()):  # the last one first: positions stay valid
                     text = patch.patch_text(text, line, path, OMITTED)
                     added = write.append(added, _render(address, ids.get(address)))
-            continue
-        if (address := _address(value)) in addresses:
-            text = _forget_document(text, line, value, ids.get(address))
-        for child in children.list_addresses(value):
-            is_left = address not in addresses or child in ids  # otherwise it ends with its parent
-            if is_left and child in addresses and (entry := children.find_place(value, child)):
-                id = ids.get(child)
-                text = patch.patch_text(text, line, (*entry, "ensure"), "forgotten")
-                text = patch.patch_text(text, line, (*entry, "id"), id) if id else text
+        else:
+            text = _forget_resources(text, line, value, addresses, ids)
     return write.append(text, added) if added else text
 
 
@@ -54,11 +48,10 @@ def declared_in(text: str) -> Iterator[Address]:
     """Yields the addresses that a file declares: in documents, and as items of a literal `for_each`."""
     for document in yaml.read(text.encode(), "").documents:
         value = document.value if isinstance(document.value, dict) else {}
-        if for_each.KEY in value:
-            yield from (address for _, address in _items(document))
-        else:
-            yield _address(value)
-            yield from children.list_addresses(value)
+        instances = [instance for _, instance in _items(document)] if for_each.KEY in value else [value]
+        for instance in instances:
+            yield _address(instance)
+            yield from children.list_addresses(instance)
 
 
 def forget_in_environment(text: str, addresses: Collection[Address], ids: Mapping[Address, str]) -> str:
@@ -80,6 +73,21 @@ def _address(value: Mapping[str, Any]) -> Address:
     return Address(str(value.get("kind")), str(value.get("name")))
 
 
+def _forget_resources(
+    text: str, line: int, value: Mapping[str, Any], addresses: Collection[Address], ids: Mapping[Address, str]
+) -> str:
+    """Changes one document without `for_each`: the resource, or some of its inline children."""
+    own = _address(value)
+    if own in addresses:
+        text = _forget_document(text, line, value, ids.get(own))
+    for address in children.list_addresses(value):
+        is_left = own not in addresses or address in ids  # otherwise it is forgotten with its parent
+        if is_left and address in addresses and (place := children.find_place(value, address)):
+            text = patch.patch_text(text, line, (*place, "ensure"), "forgotten")
+            text = patch.patch_text(text, line, (*place, "id"), ids[address]) if address in ids else text
+    return text
+
+
 def _forget_document(text: str, line: int, value: Mapping[str, Any], id: str | None) -> str:
     if "ensure" in value:
         text = patch.patch_text(text, line, ("ensure",), "forgotten")
@@ -88,15 +96,15 @@ def _forget_document(text: str, line: int, value: Mapping[str, Any], id: str | N
     return patch.insert_key(text, line, _HEAD, "id", id) if id and "id" not in value else text
 
 
-def _items(document: yaml.Document) -> Iterator[tuple[tuple[str | int, ...], Address]]:
-    """The path of each item of a literal `for_each`, and the address of its instance."""
+def _items(document: yaml.Document) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The path of each item of a literal `for_each`, and the value of its instance."""
     items = document.value[for_each.KEY]
     entries = items.items() if isinstance(items, dict) else enumerate(items) if isinstance(items, list) else ()
     for key, item in entries:
         single = {key: item} if isinstance(items, dict) else [item]
         alone = document._replace(value={**document.value, for_each.KEY: single})
         for instance in for_each.expand(alone, {}, Budget())[0] or ():
-            yield (for_each.KEY, key), _address(instance.value)
+            yield (for_each.KEY, key), instance.value
 
 
 def _render(address: Address, id: str | None) -> str:
