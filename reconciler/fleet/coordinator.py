@@ -235,7 +235,7 @@ class _Execution(Struct):
                 continue
             with suppress(StoreError):  # the lock decides whether the run goes on
                 now = await self.records.now()
-                running = await self.records.running_tasks(self.run.id)
+                running = await self.records.list_running(self.run.id)
                 seconds = {task.member: now - (task.started or now) for task in reversed(running)}
                 self.slow = tuple(reversed(seconds.items()))
                 self._report("")

@@ -35,7 +35,7 @@ def other(tmp_path: Path, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) 
     return found
 
 
-def test_a_split_moves_resources_to_another_stack_and_every_object_keeps_its_id(
+def test_a_split_moves_resources_to_another_stack_and_no_id_changes(
     on_sandbox: Project, other: Project, sandbox: Sandbox
 ) -> None:
     on_sandbox.declare(OFFICE, RULE)
@@ -59,7 +59,7 @@ def test_a_split_moves_resources_to_another_stack_and_every_object_keeps_its_id(
     assert not [call for call in sandbox.log() if call["method"] == "DELETE"]
 
 
-def test_a_reference_to_a_forgotten_resource_gets_its_id_and_stays_valid_after_the_move(
+def test_a_reference_to_a_forgotten_resource_gets_its_id_and_remains_valid_after_the_move(
     on_sandbox: Project, other: Project, sandbox: Sandbox
 ) -> None:
     on_sandbox.declare(OFFICE, RULE, DOMAIN, {**EDGE, "spec": {**EDGE["spec"], **RESTRICTED}})

@@ -157,11 +157,11 @@ def test_the_tasks_of_a_fleet_are_spans_and_metrics(shell: FleetShell, collector
     assert root.name == "reconciler fleet apply"
     tasks = [(span, attributes_of(span)) for span in collector.spans() if span.name.startswith("task ")]
     assert {span.parent_span_id for span, _ in tasks} == {root.span_id}
-    told = sorted(
+    reported = sorted(
         tuple(attributes[f"reconciler.{name}"] for name in ("fleet.verb", "fleet.member", "outcome"))
         for _, attributes in tasks
     )
-    assert told == [
+    assert reported == [
         ("apply", "acme", "succeeded"),
         ("apply", "globex", "failed"),
         ("apply", "initech", "succeeded"),
@@ -726,7 +726,7 @@ def test_running_tasks_finish_after_an_interrupt_and_the_run_is_resumed(shell: F
 ENDS = (Unavailable("state/fleet.db", "No such file"), RuntimeError("a bug"), KeyboardInterrupt(), LockLost("run x"))
 
 
-def test_a_run_that_ends_by_an_error_names_itself_and_the_command_that_continues_it(
+def test_the_id_of_a_run_and_the_command_that_continues_it_are_printed_after_an_error(
     shell: FleetShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(shell)
@@ -754,7 +754,7 @@ def test_a_failed_run_names_itself_and_the_next_command_whatever_its_formats(she
     assert "The run RUN is stored; to see it: reconciler fleet report RUN\n" in unwritable.err
 
 
-def test_a_second_apply_of_a_plan_that_is_being_applied_changes_nothing_and_says_so(shell: FleetShell) -> None:
+def test_a_second_apply_of_a_plan_that_is_being_applied_is_refused(shell: FleetShell) -> None:
     write(shell)
     assert shell.fleet("plan", "--quiet").code == 0
     plan = shell.newest()

@@ -349,7 +349,7 @@ def test_a_member_that_hangs_is_named_until_it_ends(tmp_path: Path, monkeypatch:
     play(tmp_path, THREE[:1], act, on_request=hang)
 
 
-def test_a_coordinator_that_lost_its_lock_stops_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_coordinator_that_lost_its_lock_stops_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     losses: list[Callable[[StoreError], None]] = []
     lock = FleetRecords.lock
 

@@ -95,12 +95,12 @@ secrets:
 
 
 def test_children_of_for_each_are_forgotten_with_their_parent_only(root: Path) -> None:
-    each = (INLINE % ("v-${{ each.key }}", "${{ each.key }}")).replace("spec:", "for_each: [x]\nspec:")
-    write(root, {"manifests/c.yaml": each})
+    text = (INLINE % ("v-${{ each.key }}", "${{ each.key }}")).replace("spec:", "for_each: [x]\nspec:")
+    write(root, {"manifests/c.yaml": text})
     with pytest.raises(UnusableEdit, match="Secret/v-x-api is declared with other resources in one document"):
         forget(root, "Secret/v-x-api")
     forget(root, "Vault/v-x")
-    assert (root / "manifests/c.yaml").read_text() == each.replace("key }}\nfor", "key }}\nensure: forgotten\nfor")
+    assert (root / "manifests/c.yaml").read_text() == text.replace("key }}\nfor", "key }}\nensure: forgotten\nfor")
 
 
 def test_one_item_of_for_each_becomes_a_document_of_its_own(root: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_whole_environment_is_forgotten_with_a_wildcard(root: Path) -> None:
     assert (root / "manifests/a.yaml").read_text() == POLICIES
 
 
-def test_a_reference_from_several_environments_asks_for_the_ids(root: Path) -> None:
+def test_a_reference_from_several_environments_needs_their_ids(root: Path) -> None:
     write(root, {"environments/prod.yaml": "", "manifests/c.yaml": EDGE})
     edited = forget(root, "IPPolicy/office")
     assert edited.notes[1:] == (

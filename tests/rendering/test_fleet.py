@@ -285,7 +285,7 @@ def test_the_same_error_of_many_members_is_one_reason() -> None:
     assert (row.members, row.tasks, row.first) == (800, 800, ("shop-1", "shop-2", "shop-3"))
 
 
-def test_a_reason_keeps_whole_names_of_resources_and_says_what_is_common_once() -> None:
+def test_a_reason_has_whole_names_of_resources_and_the_common_text_once() -> None:
     def fail(*names: str) -> list[str]:
         reasons = [f"TLSEdge/{name}: refers to IPPolicy/office, edge edgtls_2ABCDEFGHIJK" for name in names]
         failed = (replace(task(place, BAD), reason=reason) for place, reason in enumerate(reasons, 1))

@@ -193,7 +193,7 @@ def _edit(
             return changed
         left = {*forgetting.addresses}
         for path, text in texts.items():
-            if project_texts.is_manifest(path) and (here := left.intersection(forget.declared_in(text))):
+            if project_texts.is_manifest(path) and (here := left.intersection(forget.find_declared(text))):
                 changed[path] = forget.forget_in_manifest(text, here, ids, referenced)
                 left -= here
     except Unpatchable as why:

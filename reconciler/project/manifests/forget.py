@@ -44,7 +44,7 @@ def forget_in_manifest(
     return write.append(text, added) if added else text
 
 
-def declared_in(text: str) -> Iterator[Address]:
+def find_declared(text: str) -> Iterator[Address]:
     """Yields the addresses that a file declares: in documents, and as items of a literal `for_each`."""
     for document in yaml.read(text.encode(), "").documents:
         value = document.value if isinstance(document.value, dict) else {}

@@ -210,7 +210,7 @@ class FleetRecords:
         # Sorted here: databases order texts differently.
         return tuple(sorted(records, key=lambda record: (record.wave, record.member, record.project)))
 
-    async def running_tasks(self, run_id: str) -> tuple[TaskRecord, ...]:
+    async def list_running(self, run_id: str) -> tuple[TaskRecord, ...]:
         """The running tasks of a run, the first started first."""
         is_running = (_TASKS.c.run == run_id) & (_TASKS.c.state == TaskState.RUNNING.value)
         rows = await self._rows(select(_TASKS).where(is_running).order_by(_TASKS.c.started))
