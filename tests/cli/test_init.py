@@ -14,7 +14,7 @@ import yaml
 
 from reconciler.project import pipelines
 from tests.harness.platform import KEY, Sandbox
-from tests.harness.project import Shell
+from tests.harness.project import Output, Shell
 
 WHEEL = "https://packages.example.com/reconciler-0.1.0-py3-none-any.whl"
 
@@ -66,9 +66,37 @@ def test_init_does_not_change_existing_files(shell: Shell) -> None:
     after = read_all(shell.root)
     assert {path: after[path] for path in before} == before
     assert "kept reconciler.yaml, which already exists\n" in result.err
-    assert after[".gitlab-ci.yml"] == pipelines.read_pipelines("gitlab")[".gitlab-ci.yml"]
+    assert after[".gitlab-ci.yml"].partition("\n")[2] == pipelines.read_pipelines("gitlab")[".gitlab-ci.yml"]
     shell("init", "-y", "--ci", "gitlab")
     assert read_all(shell.root) == after
+
+
+def test_an_update_shows_the_difference_and_keeps_what_was_edited(shell: Shell) -> None:
+    shell("init", "-y", "--ci", "gitlab")
+    assert shell("init", "--update") == Output(0, "", "")
+    file = shell.root / ".gitlab-ci.yml"
+    now = file.read_text()
+    file.write_text(now.replace("timeout", "patience").replace("stages: [plan, apply, drift]", "stages: [plan, apply]"))
+    assert shell("init", "--update", "--check").code == 0  # edited, and of this version
+    header, _, body = now.partition("\n")
+    file.write_text(body.replace("[plan, apply, drift]", "[plan, apply]"))
+    check = shell("init", "--update", "--check")
+    assert check.code == 2
+    assert f"+{header}\n" in check.out
+    assert "-stages: [plan, apply]\n+stages: [plan, apply, drift]\n" in check.out
+    kept = shell("init", "--update")
+    assert kept.code == 1
+    assert "error: .gitlab-ci.yml was edited, and is kept; apply what you need of the difference by hand" in kept.err
+    file.write_text(body)
+    assert shell("init", "--update") == Output(
+        0,
+        f"--- a/.gitlab-ci.yml\n+++ b/.gitlab-ci.yml\n@@ -1,3 +1,4 @@\n+{header}\n"
+        + "".join(f" {line}\n" for line in body.splitlines()[:3]),
+        "updated: .gitlab-ci.yml\n",
+    )
+    assert file.read_text() == now
+    assert shell("init", "--update", "--stack", "x").err == "error: --update cannot be combined with --stack\n"
+    assert shell("init", "--check", "-y").code == 64
 
 
 def test_no_example_is_written_into_an_existing_project(shell: Shell) -> None:

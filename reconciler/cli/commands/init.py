@@ -31,6 +31,7 @@ _PROFILES: tuple[dialect.Name, ...] = ("specification", "ngrok")
         reconciler init website --auto-approve --example --base-url http://127.0.0.1:4041
         reconciler init --auto-approve --base-url https://api.example.com --stack prod --ci gitlab
         reconciler init --ci github --environment staging --environment prod --approvers @octo/platform
+        reconciler init --update
         reconciler init --ci github --package https://packages.example.com/reconciler-0.1.0-py3-none-any.whl
     """,
 )
@@ -69,6 +70,12 @@ _PROFILES: tuple[dialect.Name, ...] = ("specification", "ngrok")
     metavar="OWNERS",
     help="Code owners of approvals.yaml and of the pipelines, such as @octo/platform.",
 )
+@click.option(
+    "--update",
+    is_flag=True,
+    help="Bring the pipelines that init wrote to this version, and show the difference. Keeps files that were edited.",
+)
+@click.option("--check", is_flag=True, help="With --update: write nothing; exit 2 if a pipeline is not up to date.")
 @click.option("--example", is_flag=True, help="Also write an example manifest: an IP policy with one rule.")
 @click.option(
     "--auto-approve",
@@ -86,14 +93,23 @@ def command(
     package: str | None,
     environments: tuple[str, ...],
     approvers: str | None,
+    update: bool,
+    check: bool,
     example: bool,
     auto_approve: bool,
     no_check: bool,
 ) -> int:
     """Create a new project: reconciler.yaml, JSON Schemas for editors, and CI pipelines.
 
-    Existing files are not changed. The API key is tested with one read request and not stored.
+    Existing files are not changed, but for --update. The API key is tested with one read request and not stored.
     """
+    if update:
+        others = {"--stack": stack, "--profile": profile, "--base-url": base_url, "--package": package}
+        _refuse_with_update({**others, "--approvers": approvers, "--example": example})
+        return _update(folder, host, environments, is_check=check)
+    if check:
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --check requires --update")
+
     from reconciler.operations.authoring import init_project
     from reconciler.operations.runtime import Runtime
     from reconciler.project import pipelines
@@ -133,6 +149,45 @@ def command(
     if is_interactive and key and click.confirm("Write manifests for the account's existing objects?", err=True):
         return _import(folder, dataclasses.replace(runtime, environ={**runtime.environ, init_project.KEY: key}))
     return exit_codes.DONE
+
+
+def _refuse_with_update(others: dict[str, object]) -> None:
+    """Raises Stop for options about what an update does not write."""
+    for name, value in others.items():
+        if value:
+            raise exit_codes.Stop(exit_codes.USAGE, f"error: --update cannot be combined with {name}")
+
+
+def _update(folder: Path, host: str | None, environments: tuple[str, ...], *, is_check: bool) -> int:
+    """Brings generated pipelines to this version: prints the difference, and what is left to do."""
+    from reconciler.operations.authoring import update_pipelines
+    from reconciler.project.files import Unreadable
+    from reconciler.project.pipeline_updates import State
+
+    try:
+        host = host or update_pipelines.find_host(folder)
+        if host is None or host == "none":
+            raise exit_codes.Stop(exit_codes.ERROR, "error: there are no pipelines; `reconciler init --ci` writes them")
+        updates = update_pipelines.update_pipelines(folder, host, environments, is_check=is_check)
+    except Unreadable as wrong:
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: {wrong}; {wrong.remedy}") from None
+    for found in updates:
+        output.print_result(found.diff)
+    for found in updates:
+        match found.state:
+            case State.OUTDATED:
+                output.print_note(f"{'outdated' if is_check else 'updated'}: {found.path}")
+            case State.CHANGED:
+                output.print_note(
+                    f"error: {found.path} was edited, and is kept; apply what you need of the difference by hand, with "
+                    "its first line, or delete the file and run `reconciler init`"
+                )
+            case State.MISSING:
+                output.print_note(f"note: {found.path} does not exist; `reconciler init --ci {host}` writes it")
+    states = {found.state for found in updates}
+    if is_check:
+        return exit_codes.CHANGES if states & {State.OUTDATED, State.CHANGED} else exit_codes.DONE
+    return exit_codes.ERROR if State.CHANGED in states else exit_codes.DONE
 
 
 def _import(folder: Path, runtime: Runtime) -> int:

@@ -15,7 +15,7 @@ from reconciler.api.client import Account
 from reconciler.model import dialect
 from reconciler.model.value import Secret
 from reconciler.operations.runtime import Runtime
-from reconciler.project import atomic_write, files, named_files, pipelines
+from reconciler.project import atomic_write, files, named_files, pipeline_updates, pipelines
 from reconciler.project.files import Unreadable
 from reconciler.project.fleets.fleet_file import FleetFile
 from reconciler.project.rule_files import list_rule_files
@@ -202,7 +202,9 @@ def _render_files(folder: Path, choices: ProjectChoices) -> dict[str, str]:
         stack = f"stack: {_quote(f'{choices.stack[: 62 - len(name)]}-{name}')}"
         found[f"{environments.FOLDER}/{name}.yaml"] = f"# Settings and patches of the environment {name}.\n{stack}\n"
     if choices.host in pipelines.HOSTS:
-        found.update(pipelines.read_pipelines(choices.host, choices.package, choices.environments))
+        generated = pipelines.read_pipelines(choices.host, choices.package, choices.environments)
+        for path, text in generated.items():
+            found[path] = pipeline_updates.add_header(choices.host, path, text, choices.environments)
         owners = find_code_owners(folder, choices.host) or pipelines.CODE_OWNERS_PLACE[choices.host]
         found[owners] = render_code_owners(folder, choices, owners)
     return found

@@ -1,0 +1,34 @@
+"""The header of generated pipelines, and what an update makes of a file."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.project.pipeline_updates import State, add_header, compare, read_environments
+
+PATH = ".github/workflows/apply.yml"
+OWN = "# begin of your own lines\n# end of your own lines\n"
+
+
+@pytest.mark.parametrize("names", [(), ("prod",), ("staging", "eu-1.prod_a")])
+def test_a_header_has_the_environments_in_their_order(names: tuple[str, ...]) -> None:
+    text = add_header("github", PATH, "a: 1\n", names)
+    assert read_environments(text) == names
+    assert compare("github", PATH, text, "a: 1\n", names) == (State.CURRENT, text)
+
+
+def test_lines_that_end_as_on_windows_are_no_edit() -> None:
+    existing = add_header("github", PATH, "a: 1\n").replace("\n", "\r\n")
+    assert compare("github", PATH, existing, "a: 2\n").state is State.OUTDATED
+
+
+def test_a_header_of_another_text_is_no_proof_that_the_file_was_generated() -> None:
+    existing = add_header("github", PATH, "a: 1\n").replace("a: 1", "a: 3")
+    assert compare("github", PATH, existing, "a: 2\n").state is State.CHANGED
+
+
+def test_own_lines_are_kept_in_their_place() -> None:
+    existing = add_header("github", PATH, f"a: 1\n{OWN}").replace("lines\n# end", "lines\nmine: 1\n# end")
+    state, text = compare("github", PATH, existing, f"a: 2\n{OWN}")
+    assert state is State.OUTDATED
+    assert text.endswith("a: 2\n# begin of your own lines\nmine: 1\n# end of your own lines\n")
