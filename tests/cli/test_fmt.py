@@ -161,3 +161,24 @@ def test_fmt_formats_once_and_then_changes_nothing(shell: Shell) -> None:
     assert shell("fmt") == Output(0, "manifests/bot.yaml\n", "")
     assert (shell.root / "manifests/bot.yaml").read_text() == "kind: BotUser\nname: b\nspec:\n  name: bot\n"
     assert shell("fmt") == Output(0, "", "")
+
+
+def test_fmt_inline_moves_children_and_names_those_that_stay(shell: Shell) -> None:
+    rule = "kind: IPPolicyRule\nname: %s\nspec: {ip_policy_id: {ref: IPPolicy/hq}, cidr: %s, action: allow}\n"
+    shell.write("reconciler.yaml", "stack: s\n")
+    shell.write("manifests/all.yaml", "kind: IPPolicy\nname: hq\n---\n" + rule % ("lan", "10.0.0.0/8"))
+    shell.write("manifests/rules.yaml", rule % ("hq-vpn", "10.0.0.0/16"))
+    assert shell("fmt", "--inline", "manifests/all.yaml").code == 64
+    assert shell("fmt", "--inline", "--check").code == 1
+    moved = shell("fmt", "--inline")
+    assert moved.out == "manifests/all.yaml\nmanifests/rules.yaml (deleted: all of its documents were moved)\n"
+    assert "rename IPPolicyRule/lan IPPolicyRule/hq-lan" in moved.err
+    assert moved.code == 1
+    assert not (shell.root / "manifests/rules.yaml").exists()
+    assert shell("rename", "IPPolicyRule/lan", "IPPolicyRule/hq-lan").code == 0
+    assert shell("fmt", "--inline") == Output(0, "manifests/all.yaml\n", "")
+    assert (shell.root / "manifests/all.yaml").read_text() == (
+        "kind: IPPolicy\nname: hq\nrules:\n  vpn: {cidr: 10.0.0.0/16, action: allow}\n"
+        '  lan:\n    moved: [IPPolicyRule/lan]\n    cidr: "10.0.0.0/8"\n    action: allow\n'
+    )
+    assert shell("fmt", "--inline") == Output(0, "", "")

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+    problems: list[Problem] = []
+    inlined = _move_inline(common, paths, problems) if inline else {}
+    if not paths:
+        settings = load_config(root, os.environ, common.environment)
+        found = [name for entry in settings.manifests for name in files.find_manifests(root, entry)]
+        paths = tuple(dict.fromkeys([*inlined, *found, *_list_components(root, settings.components)]))
 from pathlib import Path
 
 import click
@@ -20,6 +25,7 @@ from reconciler.project import atomic_write
         reconciler fmt
         reconciler fmt --check
         reconciler fmt manifests/payments.yaml
+        reconciler fmt --inline
         reconciler schema --all .reconciler/schemas && reconciler fmt --modeline
     """,
 )
@@ -28,12 +34,14 @@ from reconciler.project import atomic_write
 @click.option(
     "--modeline", is_flag=True, help="Add a first line that names the JSON Schema for editors, where it is missing."
 )
+@click.option("--inline", is_flag=True, help="Move children, such as rules, into the manifests of their parents.")
 @options.project_options
-def command(common: options.Options, paths: tuple[str, ...], check: bool, modeline: bool) -> int:
+def command(common: options.Options, paths: tuple[str, ...], check: bool, modeline: bool, inline: bool) -> int:
     """Format manifests in place, and print the names of changed files.
 
     Without FILE, formats all manifests of the project. Comments and values are kept. With --check, prints the first
-    lines that would change.
+    lines that would change. --inline converts the whole project: it declares the same resources afterwards, and a
+    child that cannot be moved is named with the reason.
     """
     from reconciler.project import component_files, files
     from reconciler.project.documents import layout_changes
@@ -51,21 +59,33 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
             others[FLEET_FILE] = "fleet"
         others |= dict.fromkeys(_list_access_tests(root), "access-tests")
     paths = tuple(map(common.to_project_path, paths))
+<<<<<<< HEAD
     if not paths:
         settings = load_config(root, os.environ, common.environment)
         found = [name for entry in settings.manifests for name in files.find_manifests(root, entry)]
         paths = tuple(dict.fromkeys([*found, *_list_components(root, settings.components)]))
     problems: list[Problem] = []
+=======
+    problems: list[Problem] = []
+    inlined = _move_inline(common, paths, problems) if inline else {}
+    if inline:
+        paths = tuple(inlined)
+    elif not paths:
+        entries = load_config(root, os.environ, common.environment).manifests
+        paths = tuple(dict.fromkeys(name for entry in entries for name in files.find_manifests(root, entry)))
+>>>>>>> d844ac53 (Convert manifests of children to entries of their parents with fmt --inline)
     names = sorted({*others, *paths})
     texts = {name: output.read_file(root / name) for name in names}  # fails for a missing file before any is written
     is_same = True
     for name, text in texts.items():
         try:
-            formatted = text if name in others else format_yaml.format_text(text, name)
+            formatted = inlined.get(name)
+            if formatted is None:
+                formatted = text if name in others else format_yaml.format_text(text, name)
         except Rejected as rejected:
             problems += rejected.problems
             continue
-        if modeline:
+        if modeline and formatted:
             schemas = os.path.relpath(root / format_yaml.SCHEMAS, (root / name).parent)
             form = others.get(name) or ("component" if component_files.is_component(text) else "manifest")
             formatted = format_yaml.add_modeline(formatted, f"{schemas}/{form}.json")
@@ -74,12 +94,25 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         is_same = False
         if not check:
             _write(root, name, formatted, keep_newlines=name in others)
-        output.print_result(f"{terminal_text.sanitize(name)}\n")
+        note = "" if formatted else " (deleted: all of its documents were moved)"
+        output.print_result(f"{terminal_text.sanitize(name)}{note}\n")
         if check and name not in others:
             lines = layout_changes.list_changes(name, text, formatted)
             output.print_result("".join(f"  {terminal_text.sanitize(line)}\n" for line in lines))
     output.print_problems(problems)
     return exit_codes.ERROR if problems or (check and not is_same) else exit_codes.DONE
+
+
+def _move_inline(common: options.Options, paths: tuple[str, ...], problems: list[Problem]) -> Mapping[str, str]:
+    """The formatted manifests with children in those of their parents. Adds those that stay to `problems`."""
+    from reconciler.cli.terminal import workspaces
+    from reconciler.operations.authoring.inline_children import inline_children
+
+    if paths:
+        raise click.UsageError("--inline converts the whole project; leave out FILE")
+    inlined = inline_children(workspaces.source_of(common))
+    problems += inlined.problems
+    return inlined.texts
 
 
 def _write(root: Path, name: str, text: str, *, keep_newlines: bool) -> None:
@@ -89,6 +122,9 @@ def _write(root: Path, name: str, text: str, *, keep_newlines: bool) -> None:
     home, file = os.path.realpath(root), Path(os.path.realpath(root / name))
     if (root / name).is_symlink() and not file.is_relative_to(home):
         raise Unreadable(f"{name} is a symbolic link to a file outside the project", "format the target in its project")
+    if not text:
+        (root / name).unlink()
+        return
     if keep_newlines and b"\r\n" in file.read_bytes():
         text = text.replace("\n", "\r\n")
     # With the same mode: a manifest may contain secrets.

@@ -89,11 +89,11 @@ def _find_loss(before: yaml.Reading, text: str, formatted: str, file: str) -> Pr
                 one.places.nearest(path),
                 code="cannot-format",
             )
-    comments = _comments(formatted)
-    if comments == _comments(text):
+    comments = comments_of(formatted)
+    if comments == comments_of(text):
         return None
     for number, line in enumerate(text.splitlines(), 1):
-        for comment in _comments(line):
+        for comment in comments_of(line):
             if comment not in comments:
                 where = Position(file, number, 1)
                 remedy = "move it above the key"
@@ -116,7 +116,7 @@ def _cannot_format(file: str) -> Problem:
 
 
 def _format_once(text: str, file: str) -> str:
-    pieces = [_document(piece, file) for piece in _documents(text, file)]
+    pieces = [_document(piece, file) for piece in split_documents(text, file)]
     return "---\n".join(piece for piece in pieces if piece)
 
 
@@ -129,7 +129,7 @@ def add_modeline(text: str, schema: str) -> str:
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     pieces = re.split(r"^(---[ \t]*(?:[ \t]#.*)?\n)", text.removeprefix(mark), flags=re.MULTILINE)
     bodies = pieces[::2]
-    have_modeline = [any(_MODELINE.fullmatch(line.strip()) for line in body.splitlines()) for body in bodies]
+    have_modeline = [any(is_modeline(line) for line in body.splitlines()) for body in bodies]
     if len(bodies) > 1 and all(not line.strip() or line.startswith("#") for line in bodies[0].splitlines()):
         have_modeline[:2] = [
             True,
@@ -139,7 +139,12 @@ def add_modeline(text: str, schema: str) -> str:
     return mark + "".join(pieces)
 
 
-def _documents(text: str, file: str) -> list[str]:
+def is_modeline(line: str) -> bool:
+    """Whether a line is a comment that names the schema of a document for editors."""
+    return _MODELINE.fullmatch(line.strip()) is not None
+
+
+def split_documents(text: str, file: str) -> list[str]:
     """Splits a file at its `---` lines. Raises Rejected for directives and other document markers."""
     lines = text.replace("\r\n", "\n").splitlines(keepends=True)
     starts = _marker_lines(text, file)
@@ -183,7 +188,7 @@ def _marker_lines(text: str, file: str) -> set[int]:
 def _document(text: str, file: str) -> str:
     text = text.strip("\n") + "\n"
     first, _, rest = text.partition("\n")
-    if rest and _MODELINE.fullmatch(first.rstrip()):
+    if rest and is_modeline(first):
         return f"{first.rstrip()}\n{_document(rest, file)}"  # belongs to the document, not to the key below
     text = _reorder(text, file)
     documents = yaml.read(text.encode(), file).documents
@@ -218,7 +223,7 @@ def _reorder(text: str, file: str) -> str:
     if not begins or any(where.column != 1 for where, _ in begins):
         return text
     lines = text.splitlines(keepends=True)
-    first_lines = [_first_comment(lines, where.line - 1) for where, _ in begins]
+    first_lines = [first_comment(lines, where.line - 1) for where, _ in begins]
     end = len(lines)
     while end > begins[-1][0].line and (lines[end - 1].startswith("#") or not lines[end - 1].strip()):
         end -= 1  # comments after the last value stay there
@@ -231,14 +236,14 @@ def _reorder(text: str, file: str) -> str:
     return "".join(lines[: first_lines[0]]) + body + "".join(lines[end:])
 
 
-def _first_comment(lines: list[str], line: int) -> int:
+def first_comment(lines: list[str], line: int) -> int:
     """The first of the unindented comment lines right above a line."""
     while line > 0 and lines[line - 1].startswith("#"):
         line -= 1
     return line
 
 
-def _comments(text: str) -> list[str]:
+def comments_of(text: str) -> list[str]:
     """The comments of a text, sorted, including text that only looks like a comment."""
     return sorted(match[1].rstrip() for match in re.finditer(r"(?:^|(?<=\s))(#.*)$", text, re.MULTILINE))
 
