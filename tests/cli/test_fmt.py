@@ -163,7 +163,7 @@ def test_fmt_formats_once_and_then_changes_nothing(shell: Shell) -> None:
     assert shell("fmt") == Output(0, "", "")
 
 
-def test_fmt_inline_moves_children_and_names_those_that_stay(shell: Shell) -> None:
+def test_fmt_inline_moves_children_and_names_each_one_that_cannot_be_moved(shell: Shell) -> None:
     rule = "kind: IPPolicyRule\nname: %s\nspec: {ip_policy_id: {ref: IPPolicy/hq}, cidr: %s, action: allow}\n"
     shell.write("reconciler.yaml", "stack: s\n")
     shell.write("manifests/all.yaml", "kind: IPPolicy\nname: hq\n---\n" + rule % ("lan", "10.0.0.0/8"))

@@ -27,7 +27,7 @@ def move(root: Path, **texts: str) -> InlinedProject:
     return inline_children(ProjectSource(root, runtime=Runtime(environ={})))
 
 
-def test_children_are_moved_across_files_and_patches_of_them_stay(tmp_path: Path) -> None:
+def test_children_are_moved_across_files_and_patches_of_them_are_unchanged(tmp_path: Path) -> None:
     patch = "IPPolicyRule/office-lan: {spec: {cidr: 10.0.0.0/16}}\n"
     found = move(tmp_path, manifests__a=OFFICE, manifests__b=RULE, environments__prod=patch)
     assert found.problems == ()

@@ -99,13 +99,13 @@ def test_an_entry_is_added_behind_those_that_the_parent_has() -> None:
         ),
     ],
 )
-def test_a_document_that_cannot_be_an_entry_stays_with_the_reason(text: str, problem: str) -> None:
+def test_a_document_that_cannot_be_an_entry_is_unchanged_and_the_reason_is_reported(text: str, problem: str) -> None:
     moved, problems = move(text)
     assert moved["a.yaml"] == format.format_text(text, "")
     assert problems == [f"cannot be declared in the manifest of IPPolicy/office: {problem}"]
 
 
-def test_a_child_of_an_object_that_is_not_declared_stays_without_a_word() -> None:
+def test_a_child_of_an_object_that_is_not_declared_is_unchanged() -> None:
     text = f"{RULE.replace('{ref: IPPolicy/office}', 'ipp_1')}---\n{RULE.replace('IPPolicy/office', 'IPPolicy/other')}"
     assert move(text) == ({"a.yaml": format.format_text(text, "")}, [])
 

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import os
-    problems: list[Problem] = []
-    inlined = _move_inline(common, paths, problems) if inline else {}
-    if not paths:
-        settings = load_config(root, os.environ, common.environment)
-        found = [name for entry in settings.manifests for name in files.find_manifests(root, entry)]
-        paths = tuple(dict.fromkeys([*inlined, *found, *_list_components(root, settings.components)]))
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -59,21 +54,12 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
             others[FLEET_FILE] = "fleet"
         others |= dict.fromkeys(_list_access_tests(root), "access-tests")
     paths = tuple(map(common.to_project_path, paths))
-<<<<<<< HEAD
+    problems: list[Problem] = []
+    inlined = _move_inline(common, paths, problems) if inline else {}
     if not paths:
         settings = load_config(root, os.environ, common.environment)
         found = [name for entry in settings.manifests for name in files.find_manifests(root, entry)]
-        paths = tuple(dict.fromkeys([*found, *_list_components(root, settings.components)]))
-    problems: list[Problem] = []
-=======
-    problems: list[Problem] = []
-    inlined = _move_inline(common, paths, problems) if inline else {}
-    if inline:
-        paths = tuple(inlined)
-    elif not paths:
-        entries = load_config(root, os.environ, common.environment).manifests
-        paths = tuple(dict.fromkeys(name for entry in entries for name in files.find_manifests(root, entry)))
->>>>>>> d844ac53 (Convert manifests of children to entries of their parents with fmt --inline)
+        paths = tuple(dict.fromkeys([*inlined, *found, *_list_components(root, settings.components)]))
     names = sorted({*others, *paths})
     texts = {name: output.read_file(root / name) for name in names}  # fails for a missing file before any is written
     is_same = True
