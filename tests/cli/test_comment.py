@@ -428,3 +428,17 @@ def test_the_name_of_a_failed_environment_is_escaped(pipeline: Shell, host: Code
 def test_a_comment_about_nothing_is_a_usage_error(pipeline: Shell, host: CodeHost) -> None:
     assert pipeline("comment") == Output(64, "", "error: missing option --plan FILE, or --failed ENV\n")
     assert host.asked == []
+
+
+def test_the_page_of_all_plans_is_written_beside_the_comment(github: Shell) -> None:
+    github.write("staging.json", plan_json.write_plan(replace(WHOLE, stack="staging", environment="staging")))
+    files = ("--plan", "plan.json", "--plan", "staging.json")
+    result = github("comment", *files, "--failed", "dev", "--page", "plan.html")
+    assert result.code == 0, result.err
+    page = (github.root / "plan.html").read_text(encoding="utf-8")
+    assert re.findall(r"<td><b>(.*?)</b></td>", page) == ["prod", "staging", "dev"]
+    assert github("comment", "--plan", "plan.json", "--page", "plan.html").code == 0
+    assert '<span class="faint">Plan for stack</span> prod' in (github.root / "plan.html").read_text(encoding="utf-8")
+    assert github("comment", "--failed", "dev", "--page", "plan.html").code == 0
+    assert "<code>dev</code> could not be planned" in (github.root / "plan.html").read_text(encoding="utf-8")
+    assert github("comment", "--plan", "plan.json", "--page", "plan.json").code == 64

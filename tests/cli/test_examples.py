@@ -116,7 +116,8 @@ def test_examples_that_need_no_other_service_run(
     shell.write("manifests/payments.yaml", MANIFESTS)
     shell.write("environments/prod.yaml", "guards: {max_delete_percent: 5}\n")
     assert shell("apply", "-y").code == 0
-    assert shell("plan", "--out", "plan.json").code == 0
+    for name in ("plan.json", ".reconciler/plan-staging.json", ".reconciler/plan-prod.json"):
+        assert shell("plan", "--out", name).code == 0
     failures = {}
     for line in examples():
         for words in invocations(line):

@@ -21,32 +21,32 @@ def planned(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 
 def test_the_plans_of_all_environments_are_one_page(planned: Shell) -> None:
-    shown = planned("show", "staging.json", "production.json", "--format", "html=plan.html")
-    assert shown.code == 0, shown.err
+    result = planned("show", "staging.json", "production.json", "--format", "html=plan.html")
+    assert result.code == 0, result.err
     page = (planned.root / "plan.html").read_text(encoding="utf-8")
     assert '<h1><span class="faint">Plan for</span> 2 environments</h1>' in page
     assert page.count('<b class="address"><span class="kind">HTTPSEdgeRoute/</span>shop-admin</b>') == 1
 
 
 def test_the_plans_of_all_environments_are_one_text_for_a_comment(planned: Shell) -> None:
-    shown = planned("show", "staging.json", "production.json", "--format", "markdown")
-    assert shown.code == 0, shown.err
-    assert "| `production` |" in shown.out
-    assert shown.out.count("<summary><code>~</code> <code>HTTPSEdgeRoute/shop-admin</code>") == 1
+    result = planned("show", "staging.json", "production.json", "--format", "markdown")
+    assert result.code == 0, result.err
+    assert "| `production` |" in result.out
+    assert result.out.count("<summary><code>~</code> <code>HTTPSEdgeRoute/shop-admin</code>") == 1
 
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif"])
 def test_a_format_of_one_plan_refuses_several(planned: Shell, form: str) -> None:
-    shown = planned("show", "staging.json", "production.json", "--format", form)
-    assert (shown.code, shown.err) == (
+    result = planned("show", "staging.json", "production.json", "--format", form)
+    assert (result.code, result.err) == (
         64,
         f"error: {form} shows one plan file; pass --format markdown or html for several\n",
     )
 
 
 def test_no_format_replaces_one_of_the_plan_files(planned: Shell) -> None:
-    shown = planned("show", "staging.json", "production.json", "--format", "html=production.json")
-    assert shown.code == 64
+    result = planned("show", "staging.json", "production.json", "--format", "html=production.json")
+    assert result.code == 64
     assert plan_json.read_plan((planned.root / "production.json").read_text(encoding="utf-8"), no_secret) == PRODUCTION
 
 

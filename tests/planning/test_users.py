@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from reconciler import kinds
 from reconciler.model.address import Address
+from reconciler.model.manifest import Declaration
+from reconciler.model.plan import Users
 from reconciler.planning.users import NAMED, find_users
+from tests.harness.builders import build_account, declare, plan_on, ref
 
 KINDS = {kind.name: kind for kind in kinds.declarable()}
 POLICY, RULE, ROUTE, EDGE, DOMAIN = (
@@ -57,3 +60,15 @@ def test_a_user_reaches_the_resource_by_references_also_in_a_circle(graph: dict[
         assert {used for used in needs if used in found and start in found[used].nearest} == reached & set(needs) - {
             start
         }
+
+
+def test_a_plan_names_the_users_of_what_it_updates_and_of_nothing_that_it_creates() -> None:
+    def allow(cidr: str) -> Declaration:
+        return declare(str(RULE), {"ip_policy_id": ref(str(POLICY)), "cidr": cidr, "action": "allow"})
+
+    policy = declare(str(POLICY), {"description": "Office"})
+    edge = declare("TLSEdge/shop", {"ip_restriction": {"ip_policy_ids": [ref(str(POLICY))]}})
+    world = build_account(policy, allow("203.0.113.0/25"), edge)
+    assert plan_on(world, policy, allow("203.0.113.0/25"), edge, declare("IPPolicy/new")).users == {}
+    users = plan_on(world, policy, allow("203.0.113.0/24"), edge).users
+    assert users == {RULE: Users((POLICY, Address("TLSEdge", "shop")), 2)}

@@ -46,7 +46,7 @@ def render_page() -> str:
 
 PICTURES: Mapping[str, tuple[Callable[[], str], int]] = {
     "comment.png": (render_comment, 720),
-    "page.png": (render_page, 680),
+    "page.png": (render_page, 660),
 }
 """By file: the HTML, and the height of the picture in pixels."""
 

@@ -279,7 +279,7 @@ def test_the_page_is_dark_in_dark_mode(chromium: Browser, pages: dict[str, Path]
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_state_of_the_plan_stays_in_view_and_the_tabs_stay_below_it(
+def test_the_state_of_the_plan_remains_in_view_with_the_tabs_below_it(
     chromium: Browser, pages: dict[str, Path], width: int
 ) -> None:
     chromium.open(pages["large"], width=width, height=700)
@@ -291,7 +291,7 @@ def test_the_state_of_the_plan_stays_in_view_and_the_tabs_stay_below_it(
     assert bar["bottom"] <= tabs["top"] + 1 < bar["bottom"] + 10
 
 
-def test_a_keyboard_and_a_screen_reader_meet_what_needs_a_person_before_the_changes(
+def test_a_keyboard_and_a_screen_reader_reach_the_needs_of_a_person_before_the_changes(
     chromium: Browser, pages: dict[str, Path]
 ) -> None:
     chromium.open(pages["overview"])

@@ -49,7 +49,7 @@ def test_a_changed_list_shows_what_differs_on_one_line(old: Value, new: Value, l
     assert values(change.fields[0], Flavour.PLAN) == line
 
 
-def test_drift_says_on_which_side_an_item_is() -> None:
+def test_drift_reports_on_which_side_an_item_is() -> None:
     (change,) = build_outline(update(["a", "b", "c"], ["a", "c", "d"])).changes
     assert values(change.fields[0], Flavour.DRIFT) == '"b" only on the platform, "d" only in Git (2 in both)'
 

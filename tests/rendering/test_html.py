@@ -128,7 +128,7 @@ def read_verdict(page: str) -> str:
     return html.unescape(text)
 
 
-def test_what_needs_a_person_comes_first_then_what_will_change() -> None:
+def test_needs_of_a_person_come_first_then_the_changes() -> None:
     page = plan_page.render_page(OF_A_BRANCH, context=CONTEXT)
     assert read_verdict(page) == "Approval required"
     assert headings(page) == [
@@ -264,7 +264,7 @@ def test_several_plans_are_one_page_with_a_row_for_each_and_each_change_once() -
     assert len(addresses) == len(set(addresses)) == 6
 
 
-def test_a_change_says_what_uses_it() -> None:
+def test_a_change_names_its_users() -> None:
     page = plan_page.render_page(PRODUCTION)
     assert '<span class="users">used by 3</span>' in page
     users = "<code>IPPolicy/office</code>, <code>HTTPSEdgeRoute/shop-admin</code>, <code>HTTPSEdge/shop</code>"

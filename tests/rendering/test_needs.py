@@ -39,7 +39,7 @@ def needs_of(plan: Plan) -> list[Need]:
 def test_a_deletion_that_needs_approval_is_one_thing_with_its_other_risks() -> None:
     plan = Plan("prod", changes=(GONE,), approvals=(DELETE,))
     (need,) = needs_of(plan)
-    assert need.text == "Deletion of ReservedDomain/old: irreversible: cannot be recovered after deletion."
+    assert need.text == ("Deletion of ReservedDomain/old cannot be undone, and another account may take the name.")
     assert need.details == (
         "Deletion of ReservedDomain/old leaves a DNS record that leads nowhere: others may take the name over.",
     )
@@ -47,7 +47,7 @@ def test_a_deletion_that_needs_approval_is_one_thing_with_its_other_risks() -> N
     assert headline([need]) == "1 thing needs you"
 
 
-def test_an_approved_deletion_needs_nobody() -> None:
+def test_an_approved_deletion_is_no_need() -> None:
     needs = needs_of(Plan("prod", changes=(GONE,), approvals=(replace(DELETE, granted=True),)))
     assert needs == []
     assert headline(needs) == "Nothing needs you"
@@ -62,14 +62,14 @@ def test_widened_access_is_a_sentence_with_who_gets_through_whether_or_not_it_ne
         assert need.is_required == bool(approvals)
 
 
-def test_access_that_cannot_be_told_says_so() -> None:
+def test_access_that_is_uncertain_is_reported_as_uncertain() -> None:
     unknown = replace(OPENED, is_certain=False, depends_on=("not read: IPPolicyRule",))
     (need,) = needs_of(Plan("prod", access=(unknown,)))
     assert need.text.startswith(f"{PLACE} may let in requests that are refused today, which cannot be told for certain")
     assert need.details[-1] == "Depends on: not read: IPPolicyRule"
 
 
-def test_narrowed_access_and_harmless_changes_need_nobody() -> None:
+def test_narrowed_access_and_harmless_changes_are_no_needs() -> None:
     narrowed = replace(OPENED, verdict=Verdict.NARROWS)
     change = Change(ROUTE, Action.UPDATE, Reason.FIELDS, risks=(Risk.ISSUES_CREDENTIAL,))
     assert needs_of(Plan("prod", access=(narrowed,), changes=(change,))) == []
@@ -103,7 +103,7 @@ def test_a_rule_that_the_branch_loosens_names_who_has_to_approve_it() -> None:
     assert need.details[0].startswith("A reviewer of the base has to approve it")
 
 
-def test_what_the_branch_does_not_cause_is_no_need_of_its_review() -> None:
+def test_drift_is_no_need_of_the_review_of_a_branch() -> None:
     drifted = replace(OPENED, cause=Cause.DRIFT)
     assert needs_of(replace(OF_A_BRANCH, access=(drifted,), approvals=(), problems=())) == []
 
@@ -117,4 +117,4 @@ def test_each_missing_approval_is_a_need(plan: Plan) -> None:
 
 def test_a_missing_approval_of_access_without_its_row_is_still_a_need() -> None:
     (need,) = needs_of(replace(REVIEWED, access=(), changes=(), additions=()))
-    assert need.text == "Change of https://pay.example.com: widens access."
+    assert need.text == "Change of https://pay.example.com widens access."

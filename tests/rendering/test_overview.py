@@ -258,7 +258,7 @@ def test_plans_of_one_environment_are_named_by_stack_and_account() -> None:
     assert names(Plan("a"), Plan("a")) == ["a #1", "a #2"]
 
 
-def test_a_change_that_more_resources_use_in_one_environment_stays_one_with_these() -> None:
+def test_a_change_with_other_users_in_one_environment_remains_one_change() -> None:
     small, large = (
         replace(of(name, update(("min_version", "1.2", "1.3"))), users={SHOP: Users(users, len(users))})
         for name, users in (("staging", ()), ("prod", (Address("HTTPSEdge", "a"), Address("HTTPSEdge", "b"))))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.terminal import code_hosts, exit_codes, formats, output
+from reconciler.cli.terminal import code_hosts, exit_codes, formats, output, output_files
 from reconciler.cli.terminal.group import Command
 
 
@@ -20,6 +20,7 @@ from reconciler.cli.terminal.group import Command
         reconciler plan --format json | reconciler comment --plan -
         reconciler comment --plan .reconciler/plan-staging.json --plan .reconciler/plan-prod.json
         reconciler comment --plan .reconciler/plan.json --number 12
+        reconciler comment --plan .reconciler/plan.json --page .reconciler/plan.html
     """,
 )
 @click.option(
@@ -41,8 +42,9 @@ from reconciler.cli.terminal.group import Command
     type=click.IntRange(1),
     help="Number of the pull or merge request. [default: from the CI environment]",
 )
+@click.option("--page", metavar="FILE", help="Also write the HTML page of the plans, all on one page, to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only errors.")
-def command(files: tuple[str, ...], failed: tuple[str, ...], number: int | None, quiet: bool) -> int:
+def command(files: tuple[str, ...], failed: tuple[str, ...], number: int | None, page: str | None, quiet: bool) -> int:
     """Post plans as one comment on a pull or merge request, or update the comment of an earlier run.
 
     If this run plans only some stacks of the earlier comment, the comment lists its other stacks as not planned, or the
@@ -58,7 +60,11 @@ def command(files: tuple[str, ...], failed: tuple[str, ...], number: int | None,
         raise exit_codes.Stop(exit_codes.USAGE, "error: missing option --plan FILE, or --failed ENV")
     if files.count("-") > 1:
         raise exit_codes.Stop(exit_codes.USAGE, "error: standard input holds one plan; pass --plan - once")
+    if page is not None:
+        output_files.check_distinct(*(file for file in files if file != "-"), page)
     outputs = [_read_plan(file) for file in files]
+    if page is not None:
+        formats.write_page(outputs, page, failed)
     plans = [plan_output.plan for plan_output in outputs]
     planned = list(dict.fromkeys(markdown.marker(plan.stack, plan.account) for plan in plans))
     review = code_hosts.find_review(number)
@@ -119,4 +125,5 @@ def _read_plan(file: str) -> formats.PlanOutput:
     plan, note = plan_files.read_plan(written, name, os.environ)
     if note:
         output.print_note(note)
-    return formats.PlanOutput(plan, plan_json.normalize(written), Path(), phrases.Flavour.PLAN)
+    flavour = phrases.Flavour.PLAN
+    return formats.PlanOutput(plan, plan_json.normalize(written), Path(), flavour, environment=plan.environment)

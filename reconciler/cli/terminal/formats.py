@@ -212,7 +212,16 @@ def write_outputs(outputs: Sequence[PlanOutput], chosen: Outputs) -> None:
             output.print_result(text)
 
 
-def render_html(outputs: Sequence[PlanOutput]) -> str:
+def write_page(outputs: Sequence[PlanOutput], file: str, unplanned: Sequence[str]) -> None:
+    """Writes the HTML page of one plan, or of several together. `unplanned`: environments that could not be planned."""
+    from reconciler.project import atomic_write
+
+    is_of_one = len(outputs) == 1 and not unplanned
+    page = outputs[0].render("html", 0, has_color=False) if is_of_one else render_html(outputs, unplanned)
+    atomic_write.write_output(Path(file), page)
+
+
+def render_html(outputs: Sequence[PlanOutput], unplanned: Sequence[str] = ()) -> str:
     """Plans as one HTML page."""
     from reconciler.operations.run_context import read_run_context
     from reconciler.rendering.html import plan_page
@@ -220,7 +229,8 @@ def render_html(outputs: Sequence[PlanOutput]) -> str:
     plans = [plan_output.plan for plan_output in outputs]
     commits = {plan.commit for plan in plans}
     context = read_run_context(os.environ, commit=commits.pop() if len(commits) == 1 else "")
-    return plan_page.render_overview(plans, digests=[plan_output.digest for plan_output in outputs], context=context)
+    digests = [plan_output.digest for plan_output in outputs]
+    return plan_page.render_overview(plans, unplanned=unplanned, digests=digests, context=context)
 
 
 def render_markdown(outputs: Sequence[PlanOutput], unplanned: Sequence[str], limit: int) -> str:

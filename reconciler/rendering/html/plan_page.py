@@ -267,8 +267,8 @@ def _list_values(
     is_plan = flavour is Flavour.PLAN
     problems = rows.urgent_problems
     wanted = [*unknown, *needs.list_needs(rows, _quote)] if is_plan else []
-    shown = [need.access for need in wanted if need.access is not None]
-    access = [row for row in rows.access if row not in shown]
+    stated = [need.access for need in wanted if need.access is not None]
+    access = [row for row in rows.access if row not in stated]
     rules = phrases.group_rule_changes(row for row in rows.rule_changes if row.granted or not is_plan)
     return {
         "rows": rows,

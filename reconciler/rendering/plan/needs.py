@@ -109,13 +109,16 @@ def _approve_changes(rows: Outline, row: ApprovalRow, quote: Quote) -> Need:
         for risk in change.other_risks
         if risk in phrases.SEVERE and risk.text != row.why
     )
+    stated = next((risk for risk in Risk if risk.text == row.why), None)
+    is_of_all = not row.subjects or row.subjects[0].name == "*"
+    why = f": {row.why}" if stated is None or is_of_all else f" {_SENTENCES.get(stated, row.why)}"
     return Need(
-        f"{_name_approval(row, changes, quote)}: {row.why}.",
+        f"{_name_approval(row, changes, quote)}{why}.",
         tuple(texts) if len(changes) <= _NAMED else (),
         tuple(dict.fromkeys(change.address for change in changes)),
         is_severe=any(risk in phrases.SEVERE for change in changes for risk in change.risks),
         is_required=True,
-        environments=row.environments,
+        environments=() if any(subject.environments for subject in row.subjects) else row.environments,
     )
 
 
@@ -213,7 +216,7 @@ def _describe_risk(risk: Risk, rows: Sequence[ChangeRow], quote: Quote) -> str:
 
 
 _SENTENCES: Mapping[Risk, str] = {
-    Risk.IRREVERSIBLE: "cannot be undone: another account may take the name, and it cannot be recovered",
+    Risk.IRREVERSIBLE: "cannot be undone, and another account may take the name",
     Risk.LEAVES_DNS_RECORD: "leaves a DNS record that leads nowhere: others may take the name over",
     Risk.RUNS_COMMAND: "runs a command on the machine that applies the plan",
 }
