@@ -175,7 +175,7 @@ def test_a_resource_without_an_object_gets_no_former_address(root: Path) -> None
             "IPPolicy/many-a",
             "IPPolicy/one",
             UnusableEdit,
-            "IPPolicy/many-a is declared with for_each; rename the item, ",
+            "IPPolicy/many-a is declared with for_each: its name is many-${{ each.key }}: a name from the same list ",
         ),
     ],
 )

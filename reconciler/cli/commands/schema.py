@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from reconciler.cli.terminal import exit_codes, lookup, output
 from reconciler.cli.terminal.group import Command
 from reconciler.project import atomic_write
+
+if TYPE_CHECKING:
+    from reconciler.rendering.schemas.component import Forms
 
 
 @click.command(
@@ -48,6 +52,27 @@ def _write(folder: Path) -> None:
 
     atomic_write.make_generated_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, schema in editor_schemas(ProjectFile, FleetFile, kinds.declarable()).items():
+    for name, schema in editor_schemas(ProjectFile, FleetFile, kinds.declarable(), _read_components()).items():
         atomic_write.write(folder / name, json.dumps(schema, indent=1) + "\n", 0o644)
         output.print_result(f"{folder / name}\n")
+
+
+def _read_components() -> Forms:
+    """The inputs of the components that the project has; none outside a project. Invalid ones are left out."""
+    from reconciler.model.problem import Rejected
+    from reconciler.project import discovery, files
+    from reconciler.project.manifests.components import read_components
+    from reconciler.project.settings.config import load_config
+    from reconciler.rendering.schemas.component import InputForm
+
+    try:
+        config = load_config(discovery.find_project(Path()), {}, None, lambda source, is_secret: "")
+    except (Rejected, files.Unreadable):
+        return {}
+    return {
+        component.name: {
+            name: InputForm(declared.type, declared.description, not declared.has_default, declared.default)
+            for name, declared in component.inputs.items()
+        }
+        for component in read_components(config)
+    }

@@ -19,7 +19,7 @@ from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.validate import make_placeholder
 from reconciler.project import component_files, files
 from reconciler.project.documents.merge import scope_of
-from reconciler.project.manifests import rename
+from reconciler.project.manifests import rename, rename_item
 from reconciler.project.settings.config import load_config
 from reconciler.project.yaml.patch import Unpatchable
 
@@ -33,9 +33,9 @@ def rename_resource(source: ProjectSource, old: Address, new: Address) -> Edited
     before = project_texts.load(source, texts)
     declared = {address for declarations in before.values() for address in declarations}
     _check(old, new, declared, before)
-    renaming = _find_renaming(texts, old, new, declared)
+    texts_of_item, renaming = _find_renaming(texts, old, new, declared)
     changed: dict[str, str] = {}
-    for path, text in texts.items():
+    for path, text in {**texts, **texts_of_item}.items():
         try:
             if component_files.is_component(text):
                 changed[path] = rename.rename_in_component(text, renaming)
@@ -56,8 +56,13 @@ def rename_resource(source: ProjectSource, old: Address, new: Address) -> Edited
     return EditedProject(source.path, different, mentions)
 
 
-def _find_renaming(texts: Mapping[str, str], old: Address, new: Address, declared: set[Address]) -> rename.Renaming:
-    """The new addresses of the resource and of its inline children. Raises UnusableEdit."""
+def _find_renaming(
+    texts: Mapping[str, str], old: Address, new: Address, declared: set[Address]
+) -> tuple[Mapping[str, str], rename.Renaming]:
+    """The new addresses of the resource and of its inline children. Raises UnusableEdit.
+
+    Returns with them the texts in which an item of `for_each` has its new key.
+    """
     for path, text in texts.items():
         try:
             is_manifest = project_texts.is_manifest(path) and not component_files.is_component(text)
@@ -70,10 +75,35 @@ def _find_renaming(texts: Mapping[str, str], old: Address, new: Address, declare
         addresses = {old: new}
         for child in below if whole == old else ():
             addresses[child] = Address(child.kind, f"{new.name}{child.name.removeprefix(old.name)}")
-        if taken := [address for address in addresses.values() if address in declared - addresses.keys()]:
-            raise UnusableEdit(f"{taken[0]} is already declared; choose another name")
-        return rename.Renaming(old, new, declared, addresses)
-    raise UnusableEdit(f"{old} is declared with for_each; rename the item, and add moved: [{old}] by hand")
+        return {}, _rename_all(old, new, declared, addresses)
+    return _rename_item(texts, old, new, declared)
+
+
+def _rename_item(
+    texts: Mapping[str, str], old: Address, new: Address, declared: set[Address]
+) -> tuple[Mapping[str, str], rename.Renaming]:
+    manifests = {
+        path: text
+        for path, text in texts.items()
+        if project_texts.is_manifest(path) and not component_files.is_component(text)
+    }
+    by_hand = "change the name in the item by hand, and write moved: {KEY: " + str(old) + "} beside for_each"
+    try:
+        item = rename_item.find_item(manifests, texts, old, new)
+        if item is None:
+            raise UnusableEdit(f"{old} is declared with for_each, and no key of it is its name", remedy=by_hand)
+        edited = rename_item.rename_item(texts, item, old)
+    except Unpatchable as why:
+        raise UnusableEdit(f"{old} is declared with for_each: {why}") from None
+    return edited, _rename_all(old, new, declared, {old: new, **item.children})
+
+
+def _rename_all(
+    old: Address, new: Address, declared: set[Address], addresses: Mapping[Address, Address]
+) -> rename.Renaming:
+    if taken := [address for address in addresses.values() if address in declared - addresses.keys()]:
+        raise UnusableEdit(f"{taken[0]} is already declared; choose another name")
+    return rename.Renaming(old, new, declared, addresses)
 
 
 def _check(old: Address, new: Address, declared: set[Address], before: Mapping[str | None, Declared]) -> None:

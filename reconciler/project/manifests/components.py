@@ -199,12 +199,11 @@ class Components:
             self._budget.charge_instance()
             filling = Filling(names, self._budget, find_kind(document))
             value = filling.fill(document.value, ())
-            grafts = filling.grafts
             if isinstance(local := value.get("name"), str):
                 value["name"] = scope.qualify(local)
                 self._budget.charge_text(scope.name)
-                self._add_former_names(document.value, local, value, scope, grafts, use)
-            layer = Layer(Role.MANIFEST, value, document.places, (), grafts, filling.fed, scope=scope)
+                self._add_former_names(document.value, local, value, scope, filling, use)
+            layer = Layer(Role.MANIFEST, value, document.places, (), filling.grafts, filling.fed, scope=scope)
             made = merge([layer], layer, sound=document.sound and not filling.findings)
             self.complete = self.complete and not filling.findings
             subject = f"{value.get('kind', value.get(KEY))}/{value.get('name')}"
@@ -219,7 +218,7 @@ class Components:
         local: str,
         value: dict[str, Any],
         scope: Scope,
-        grafts: dict[Path, SourceLocation],
+        filling: Filling,
         use: Layer,
     ) -> None:
         """Qualifies the names in `moved`, and adds those that the resource had below former names of the instance."""
@@ -229,6 +228,12 @@ class Components:
         if not is_use and (known is None or known.home is Home.FILE):
             return
         prefix = "" if is_use else f"{kind}/"
+        if isinstance(by_key := value.get("moved"), dict):
+            if scope.former:
+                text = "moves items while the instance has a former name"
+                filling.findings.append(Finding(("moved",), text, "apply one of the two first", code=_CODE))
+            value["moved"] = {key: _qualify_former(names, prefix, scope) for key, names in by_key.items()}
+            return
         if any(not isinstance(text, str) for _, text in _list_former_names(value.get("moved"))):
             return  # reported with the envelope
         formers = list(_former_names(written.get("moved"), value.get("moved"), prefix))
@@ -240,8 +245,17 @@ class Components:
         self._budget.charge(moved)
         if moved and (own or scope.former):
             if "moved" not in value:
-                grafts[("moved",)] = use.spot(("moved",))
+                filling.grafts[("moved",)] = use.spot(("moved",))
             value["moved"] = moved
+
+
+def _qualify_former(names: Json, prefix: str, scope: Scope) -> Json:
+    """Former addresses of one item with the name of the instance; whatever else stands there is left as it is."""
+    if isinstance(names, list):
+        return [_qualify_former(name, prefix, scope) for name in names]
+    if not isinstance(names, str) or not names.startswith(prefix):
+        return names
+    return f"{prefix}{scope.qualify(names.removeprefix(prefix))}"
 
 
 class _Former(Struct, frozen=True):
@@ -300,6 +314,18 @@ class _Inputs(Names):
 
     def to_argument(self, value: Json) -> Json | functions.Unevaluated:
         return functions.to_argument(value) if isinstance(value, str) else value
+
+
+def read_components(config: Config) -> Iterator[Component]:
+    """Yields the valid components in the folders of a project, whether they are used or not."""
+    for path in component_files.list_all(config.root, config.components, config.repository):
+        try:
+            text = component_files.read(config.root, path, config.repository)
+        except files.Unreadable:
+            continue
+        component, _ = parse(yaml.read(text, path), path)
+        if component is not None:
+            yield component
 
 
 def parse(reading: yaml.Reading, path: str) -> tuple[Component | None, list[Problem]]:

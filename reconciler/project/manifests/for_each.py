@@ -28,6 +28,7 @@ from reconciler.project.settings.variables import Setting
 KEY: Final = "for_each"
 _NESTED: Final = re.compile(r"(?<!\$)\$\{\{\s*each\b")
 VARIABLE: Final = re.compile(r"\$\{\{\s*var\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
+_MOVED: Final = "moved"  # also a map from the keys of items to former addresses
 _CODE: Final = "invalid-for-each"
 _USE_COMPONENT: Final = "put the inner resources into a component with that list as an input, and use it with for_each"
 _PATH: Final = re.compile(r"each\.(?:key|value((?:\.[A-Za-z0-9_-]+)*))\s*")
@@ -75,17 +76,25 @@ def expand(
         return [], [wrong.finding]
     if items is None:
         return None, []
-    template = {key: item for key, item in document.value.items() if key != KEY}
+    own = own_layer(document)
+    moved = document.value.get(_MOVED)
+    by_key: Mapping[str, Json] = moved if isinstance(moved, dict) else {}
+    without = (KEY, _MOVED) if isinstance(moved, dict) else (KEY,)
+    template = {key: item for key, item in document.value.items() if key not in without}
     documents: list[Document] = []
-    findings: dict[tuple[Path, str], Finding] = {}
+    is_written = not isinstance(document.value[KEY], str) and (KEY,) not in own.grafts
+    unknown = _check_moved(by_key, items) if is_written else ()  # a variable may have other items elsewhere
+    findings: dict[tuple[Path, str], Finding] = {(found.path, ""): found for found in unknown}
     named: dict[str, Item] = {}
     kind = find_kind(document)
-    own = own_layer(document)
     for item in items:
         filling = Filling(_Each(item), budget, kind)
         try:
             budget.charge_instance()
             value = filling.fill(template, ())
+            if item.key is not None and item.key in by_key:
+                value[_MOVED] = filling.fill(by_key[item.key], (_MOVED,))
+                filling.grafts.setdefault((_MOVED,), own.spot((_MOVED, item.key)))
         except OverBudget as over:
             return None, [Finding((KEY,), str(over), over.remedy, code=over.code)] if over.is_first else []
         for finding in filling.findings:
@@ -99,6 +108,15 @@ def expand(
         layer = replace(own, value=value, grafts={**own.grafts, **filling.grafts}, fed=_join(own.fed, filling.fed))
         documents.append(merge([layer], layer, sound=document.sound))
     return ([] if findings else documents), list(findings.values())
+
+
+def _check_moved(by_key: Mapping[str, Json], items: Sequence[Item]) -> Iterator[Finding]:
+    """Findings about keys of `moved` that no item has: the object would be deleted instead of moved."""
+    keys = [item.key for item in items if item.key is not None]
+    for key in by_key:
+        if key not in keys:
+            remedy = did_you_mean(key, keys) or "write moved: {KEY: Kind/oldname} with the new key"
+            yield Finding((_MOVED, key), f"no item has the key {key!r}", remedy, code=_CODE, is_key=True)
 
 
 def _join(

@@ -58,12 +58,12 @@ class Renaming(Struct, frozen=True):
 
 def rename_in_manifests(text: str, renaming: Renaming) -> str:
     """Renames the resource and the references to it in a file of manifests. Raises Unpatchable."""
-    nodes, positions = _compose(text)
+    nodes, positions = compose(text)
     edits: list[_Edit] = []
     declaring: tuple[int, tuple[str, ...]] | None = None
     for index, node in enumerate(nodes):
-        keys = _keys(node)
-        for key in ("spec", "for_each", "with", *_maps_of(keys)):
+        keys = keys_of(node)
+        for key in ("spec", "for_each", "with", *maps_of(keys)):
             if key in keys:
                 edits += _rename_references(keys[key], text, positions, renaming)
         place = _find_place(keys, renaming.old)
@@ -74,9 +74,9 @@ def rename_in_manifests(text: str, renaming: Renaming) -> str:
         else:
             parent = str(keys["name"].value)
             declaring, renamed = (index, (place[0], _key_below(parent, renaming))), _key_below(parent, renaming)
-            name = next(key for key, _ in _pairs(keys[place[0]]) if key.value == place[1])
-        edits.append(_replace(name, text, positions, str(name.value), _name_as_yaml(name, renamed)))
-    changed = _splice(text, edits)
+            name = next(key for key, _ in pairs_of(keys[place[0]]) if key.value == place[1])
+        edits.append(replace_in(name, text, positions, str(name.value), _name_as_yaml(name, renamed)))
+    changed = splice(text, edits)
     return changed if declaring is None else _add_move(changed, *declaring, renaming)
 
 
@@ -85,19 +85,19 @@ def rename_in_component(text: str, renaming: Renaming) -> str:
 
     Its own resources come first: a reference that names one of them is left as it is.
     """
-    nodes, positions = _compose(text)
+    nodes, positions = compose(text)
     own = [
         address
         for address in renaming.addresses
-        if any(_find_place(_keys(node), address) is not None for node in nodes)
+        if any(_find_place(keys_of(node), address) is not None for node in nodes)
     ]
     edits: list[_Edit] = []
     for node in nodes if not own else ():
-        keys = _keys(node)
-        for key in ("spec", "for_each", "with", *_maps_of(keys)):
+        keys = keys_of(node)
+        for key in ("spec", "for_each", "with", *maps_of(keys)):
             if key in keys:
                 edits += _rename_references(keys[key], text, positions, renaming)
-    return _splice(text, edits)
+    return splice(text, edits)
 
 
 def find_declaration(text: str, address: Address) -> tuple[Address, Sequence[Address]] | None:
@@ -105,14 +105,14 @@ def find_declaration(text: str, address: Address) -> tuple[Address, Sequence[Add
 
     The resource is another one if the address is that of an inline child.
     """
-    for node in _compose(text)[0]:
-        keys = _keys(node)
+    for node in compose(text)[0]:
+        keys = keys_of(node)
         if _find_place(keys, address) is not None:
             whole = Address(str(keys["kind"].value), str(keys["name"].value))
             below = [
                 entries.address_of(child, whole.name, str(key.value))
-                for name, child in _maps_of(keys).items()
-                for key, _ in _pairs(keys[name])
+                for name, child in maps_of(keys).items()
+                for key, _ in pairs_of(keys[name])
             ]
             return whole, below
     return None
@@ -123,20 +123,20 @@ def rename_in_settings(text: str, renaming: Renaming) -> str:
 
     Raises Unpatchable.
     """
-    nodes, positions = _compose(text)
+    nodes, positions = compose(text)
     edits: list[_Edit] = []
     for node in nodes:
-        for key, value in _pairs(node):
+        for key, value in pairs_of(node):
             if (renamed := renaming.rename_reference(key.value)) is not None and key.value in map(
                 str, renaming.addresses
             ):
-                edits.append(_replace(key, text, positions, key.value, renamed))
+                edits.append(replace_in(key, text, positions, key.value, renamed))
             edits += _rename_entry(key.value, value, text, positions, renaming)
             if "/" in key.value or key.value == "defaults":
                 edits += _rename_references(value, text, positions, renaming)
             if key.value == "drift":
                 edits += _rename_known_drift(value, text, positions, renaming)
-    return _splice(text, edits)
+    return splice(text, edits)
 
 
 def find_mentions(text: str, address: Address) -> Iterator[int]:
@@ -147,8 +147,8 @@ def find_mentions(text: str, address: Address) -> Iterator[int]:
             yield number
 
 
-def _compose(text: str) -> tuple[list[Node], list[int]]:
-    """The documents of a file, and the offsets of its lines."""
+def compose(text: str) -> tuple[list[Node], list[int]]:
+    """The documents of a file, and the offsets of its lines. Raises Unpatchable."""
     body = text.removeprefix("\ufeff")
     if _ODD_BREAKS.search(body):
         raise Unpatchable("the file has unusual line breaks")
@@ -159,15 +159,17 @@ def _compose(text: str) -> tuple[list[Node], list[int]]:
     return nodes, [len(text) - len(body), *(found.end() for found in re.finditer("\n", text))]
 
 
-def _pairs(node: Node) -> list[tuple[Node, Node]]:
+def pairs_of(node: Node) -> list[tuple[Node, Node]]:
+    """The keys and values of a map, as nodes; none of anything else."""
     return node.value if isinstance(node, MappingNode) else []
 
 
-def _keys(node: Node) -> dict[Any, Node]:
-    return {key.value: value for key, value in _pairs(node)}
+def keys_of(node: Node) -> dict[Any, Node]:
+    """The values of a map by key."""
+    return {key.value: value for key, value in pairs_of(node)}
 
 
-def _maps_of(keys: Mapping[Any, Node]) -> Mapping[str, Kind]:
+def maps_of(keys: Mapping[Any, Node]) -> Mapping[str, Kind]:
     """The kinds of the children that a document with these keys declares inline, by the key of their map."""
     kind = keys.get("kind")
     if not isinstance(kind, ScalarNode) or not kind.value.isidentifier():
@@ -178,7 +180,7 @@ def _maps_of(keys: Mapping[Any, Node]) -> Mapping[str, Kind]:
 def _find_place(keys: Mapping[Any, Node], address: Address) -> tuple[str, ...] | None:
     """The path of the literal declaration of a resource in a document, as of `children.find_place`."""
     names = {key: keys[key].value for key in ("kind", "name", "for_each") if key in keys}
-    maps = {key: {str(entry.value): None for entry, _ in _pairs(keys[key])} for key in _maps_of(keys)}
+    maps = {key: {str(entry.value): None for entry, _ in pairs_of(keys[key])} for key in maps_of(keys)}
     found = children.find_place({**names, **maps}, address)
     return None if found is None else tuple(map(str, found))
 
@@ -197,10 +199,10 @@ def _rename_entry(
     """Renames the key of an inline child in an environment's patch of its parent."""
     kind, _, parent = address.partition("/")
     for key, child in kinds.inline_children(kind).items() if kind.isidentifier() else ():
-        for entry, _ in _pairs(_keys(patch_node).get(key, patch_node)) if key in _keys(patch_node) else ():
+        for entry, _ in pairs_of(keys_of(patch_node).get(key, patch_node)) if key in keys_of(patch_node) else ():
             if entries.address_of(child, parent, str(entry.value)) == renaming.old:
                 renamed = _name_as_yaml(entry, _key_below(parent, renaming))
-                yield _replace(entry, text, positions, str(entry.value), renamed)
+                yield replace_in(entry, text, positions, str(entry.value), renamed)
 
 
 def _name_as_yaml(node: Node, name: str) -> str:
@@ -219,21 +221,21 @@ def _rename_references(node: Node, text: str, positions: list[int], renaming: Re
         for item in node.value:
             yield from _rename_references(item, text, positions, renaming)
     elif isinstance(node, MappingNode):
-        keys = _keys(node)
+        keys = keys_of(node)
         if list(keys) == ["ref"] and isinstance(ref := keys["ref"], ScalarNode):
             if (renamed := renaming.rename_reference(ref.value)) is not None:
-                yield _replace(ref, text, positions, ref.value, renamed)
+                yield replace_in(ref, text, positions, ref.value, renamed)
             return
         for value in keys.values():
             yield from _rename_references(value, text, positions, renaming)
 
 
 def _rename_known_drift(node: Node, text: str, positions: list[int], renaming: Renaming) -> Iterator[_Edit]:
-    ignored = _keys(node).get("ignore")
+    ignored = keys_of(node).get("ignore")
     for item in ignored.value if isinstance(ignored, SequenceNode) else ():
-        match = _keys(item).get("match")
+        match = keys_of(item).get("match")
         if isinstance(match, ScalarNode) and (renamed := renaming.rename_reference(match.value)) is not None:
-            yield _replace(match, text, positions, match.value, renamed)
+            yield replace_in(match, text, positions, match.value, renamed)
 
 
 def _span(node: Node, positions: list[int]) -> tuple[int, int]:
@@ -243,7 +245,8 @@ def _span(node: Node, positions: list[int]) -> tuple[int, int]:
     )
 
 
-def _replace(node: Node, text: str, positions: list[int], old: str, new: str) -> _Edit:
+def replace_in(node: Node, text: str, positions: list[int], old: str, new: str) -> _Edit:
+    """The edit that replaces a text within a node. Raises Unpatchable."""
     start, end = _span(node, positions)
     at = text.find(old, start, end)
     if at < 0:
@@ -251,7 +254,8 @@ def _replace(node: Node, text: str, positions: list[int], old: str, new: str) ->
     return at, at + len(old), new
 
 
-def _splice(text: str, edits: list[_Edit]) -> str:
+def splice(text: str, edits: list[_Edit]) -> str:
+    """The text with the edits."""
     for start, end, put in sorted(set(edits), reverse=True):  # an alias of YAML leads to one node twice
         text = text[:start] + put + text[end:]
     return text
@@ -261,12 +265,12 @@ def _add_move(text: str, index: int, entry: tuple[str, ...], renaming: Renaming)
     """Adds the former address to `moved` of the document with this number, or of an entry in it."""
     if kinds.get(renaming.old.kind).home is Home.FILE:
         return text  # it has no object that could be moved
-    nodes, positions = _compose(text)
+    nodes, positions = compose(text)
     node = nodes[index]
     within = node
     for key in entry:
-        within = _keys(within)[key]
-    keys = _keys(within)
+        within = keys_of(within)[key]
+    keys = keys_of(within)
     before = keys.get("moved")
     written = [item.value for item in before.value] if isinstance(before, SequenceNode) else []
     written += [before.value] if isinstance(before, ScalarNode) and before.value not in ("", "null", "~") else []

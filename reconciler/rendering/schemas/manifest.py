@@ -21,7 +21,7 @@ Schema = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VALUE: Schema = {"$ref": "#/$defs/value"}
-_EACH = r"\$\{\{.*\beach\b.*\}\}"  # a name or address within for_each
+_EACH = r"\$\{\{.*\b(each|input|component)\b.*\}\}"  # a name or address within for_each or a component
 _ADDRESS = rf"^[A-Z][A-Za-z0-9]*/([A-Za-z0-9][A-Za-z0-9._-]{{0,99}}|.*{_EACH})"
 _FILLED: Schema = {"$ref": "#/$defs/filled"}
 _PLAIN: dict[Shape, Schema] = {
@@ -97,7 +97,7 @@ def _for_each() -> Schema:
         "anyOf": [
             {"type": "array", "items": {"type": ["string", "number", "object"]}},
             {"type": "object"},
-            {"type": "string", "pattern": r"^\$\{\{ *var\..*\}\}$"},
+            {"type": "string", "pattern": r"^\$\{\{ *(var|input)\..*\}\}$"},
         ],
     }
 
@@ -107,6 +107,17 @@ def _when() -> Schema:
         "description": "Whether the resource is declared: true, false, or ${{ … }}.",
         "anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"^\$\{\{ *(var|each|input)\..*\}\}$"}],
     }
+
+
+def common_properties() -> Schema:
+    """The properties that a document has whatever it declares."""
+    return {"name": _name(), "for_each": _for_each(), "when": _when()}
+
+
+def moves_by_key(item: Schema) -> Schema:
+    """Former names of single items of `for_each`."""
+    names = {"anyOf": [item, {"type": "array", "items": item}]}
+    return {"type": "object", "additionalProperties": names, "description": "With for_each: by the key of the item."}
 
 
 def document(kind: Kind) -> Schema:
@@ -138,7 +149,7 @@ def _keys(kind: Kind) -> dict[str, Schema]:
         "lifecycle": _lifecycle(kind),
         "moved": {
             "description": "Former addresses of the object, which is kept.",
-            "anyOf": [_address(), {"type": "array", "items": _address()}],
+            "anyOf": [_address(), {"type": "array", "items": _address()}, moves_by_key(_address())],
         },
         **_delivery(kind),
     }
@@ -369,8 +380,8 @@ def definitions() -> Schema:
         },
         "filled": {
             "type": "string",
-            "pattern": r"^\$\{\{ *(each|var|split|default)\b.*\}\}$",
-            "description": "A list or map from a variable, from for_each or from a function.",
+            "pattern": r"^\$\{\{ *(each|var|input|split|default)\b.*\}\}$",
+            "description": "A list or map from a variable, from for_each, from an input or from a function.",
         },
         "policy": {
             "type": "object",

@@ -6,6 +6,7 @@ A patch says only what differs: nothing in it is required, and null takes away.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,8 +14,10 @@ from pydantic import BaseModel
 from reconciler.model.address import NAME
 from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Kind
+from reconciler.rendering.schemas import component
 from reconciler.rendering.schemas import manifest as manifest_schema
 from reconciler.rendering.schemas.access_tests import access_tests_schema
+from reconciler.rendering.schemas.component import Forms
 from reconciler.rendering.schemas.fleet import fleet_schema
 from reconciler.rendering.schemas.manifest import Schema
 
@@ -42,14 +45,20 @@ def project_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
     }
 
 
-def editor_schemas(form: type[BaseModel], fleet_form: type[BaseModel], kinds: Iterable[Kind]) -> dict[str, Schema]:
-    """The schemas for all files of a project and of a fleet, by file name. The forms are those of the two files."""
+def editor_schemas(
+    form: type[BaseModel], fleet_form: type[BaseModel], kinds: Iterable[Kind], components: Forms = MappingProxyType({})
+) -> dict[str, Schema]:
+    """The schemas for all files of a project and of a fleet, by file name. The forms are those of the two files.
+
+    components  those of the project, whose uses are checked
+    """
     kinds = tuple(kinds)
     return {
         "access-tests.json": access_tests_schema(),
+        component.FILE: component.component_schema(),
         "environment.json": environment_schema(form, kinds),
         "fleet.json": fleet_schema(fleet_form),
-        "manifest.json": manifest_schema.manifest_schema(kinds),
+        "manifest.json": component.add_uses(manifest_schema.manifest_schema(kinds), components),
         "project.json": project_schema(form, kinds),
     }
 

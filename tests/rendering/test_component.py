@@ -1,0 +1,100 @@
+"""The JSON Schema of components: the file with inputs, and the documents that use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from reconciler import kinds
+from reconciler.languages.yaml import reader as yaml
+from reconciler.rendering.schemas import component
+from reconciler.rendering.schemas.component import InputForm
+from reconciler.rendering.schemas.manifest import manifest_schema
+
+FORMS = {
+    "service": {
+        "host": InputForm("string", "The host name.", is_required=True),
+        "paths": InputForm("map", default={}),
+        "is_open": InputForm("boolean"),
+    },
+    "plain": {},
+}
+MANIFEST = component.add_uses(manifest_schema(kinds.declarable()), FORMS)
+EXAMPLES = Path(__file__).parents[2] / "examples" / "components"
+USE: dict[str, Any] = {"component": "service", "name": "shop", "with": {"host": "a.example.com"}}
+
+
+@pytest.fixture(scope="module")
+def manifests() -> Draft202012Validator:
+    Draft202012Validator.check_schema(MANIFEST)
+    return Draft202012Validator(MANIFEST)
+
+
+@pytest.fixture(scope="module")
+def components() -> Draft202012Validator:
+    """A validator that finds manifest.json, as an editor does beside component.json."""
+    registry = Registry().with_resource("manifest.json", Resource.from_contents(MANIFEST))
+    Draft202012Validator.check_schema(component.component_schema())
+    return Draft202012Validator(component.component_schema(), registry=registry)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        USE,
+        {**USE, "for_each": ["a"], "when": "${{ var.on }}", "moved": ["store"]},
+        {**USE, "for_each": {"a": 1}, "moved": {"a": "b"}},
+        {"component": "plain", "name": "a"},
+        {"component": "plain", "name": "a", "with": None},
+        {"kind": "IPPolicy", "name": "a", "when": False, "spec": {}},
+        {"kind": "IPPolicy", "name": "${{ each.key }}", "for_each": ["a"], "moved": {"a": "IPPolicy/b"}, "spec": {}},
+    ],
+)
+def test_uses_and_manifests_are_accepted(manifests: Draft202012Validator, document: dict[str, Any]) -> None:
+    assert [error.message for error in manifests.iter_errors(document)] == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"component": "plain"},
+        {"component": "servise", "name": "a"},
+        {**USE, "spec": {}},
+        {**USE, "with": {"host": "a", "is_open": 1}},
+        {"component": "plain", "name": "a", "with": {"host": "a"}},
+        {"name": "a"},
+    ],
+)
+def test_wrong_uses_are_refused(manifests: Draft202012Validator, document: dict[str, Any]) -> None:
+    assert not manifests.is_valid(document)
+
+
+def test_the_components_of_the_example_are_valid() -> None:
+    registry = Registry().with_resource("manifest.json", Resource.from_contents(_with_any_component()))
+    validator = Draft202012Validator(component.component_schema(), registry=registry)
+    for file in sorted((EXAMPLES / "components").glob("*.yaml")):
+        for document in yaml.read(file.read_bytes(), file.name).documents:
+            assert [error.message for error in validator.iter_errors(document.value)] == []
+
+
+def _with_any_component() -> dict[str, Any]:
+    return component.add_uses(manifest_schema(kinds.declarable()), {})
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"inputs": {"a": {}}},
+        {"inputs": {"a": {"type": "text"}}},
+        {"inputs": {"a b": {"type": "string"}}},
+        {"inputs": {}, "outputs": {}},
+        {"kind": "IPPolicy"},
+        {"kind": "IPPolicy", "name": "a", "spec": {"descriptoin": "x"}},
+    ],
+)
+def test_a_wrong_document_of_a_component_is_refused(components: Draft202012Validator, document: dict[str, Any]) -> None:
+    assert not components.is_valid(document)
