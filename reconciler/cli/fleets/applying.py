@@ -51,14 +51,24 @@ def apply(options: FleetOptions, review: Review, *, wait: bool) -> int:
         plans = [task for task in await records.tasks(rollup.run.id) if _is_selected(session, task.member)]
         command = f"reconciler fleet apply {rollup.run.id}{describe_approvals(review.shapes)}"
         check_guards(session, plans, approved, review.limits, command)
-        if review.ask and not await is_confirmed(_question(rollup, approved)):
-            output.print_note("Cancelled; nothing was changed.")
-            output.print_note(f"to apply this plan later: reconciler fleet apply {rollup.run.id}")
+        if review.ask and not await _is_confirmed(rollup, approved):
             return exit_codes.ERROR
         run, _ = await start(session, records, RunVerb.APPLY, reviewed=rollup.run, approved_shapes=tuple(approved))
         return await work_on(session, records, run, wait=wait)
 
     return with_records(options, act)
+
+
+async def _is_confirmed(rollup: RollUp, approved: frozenset[str]) -> bool:
+    """Asks the person at the terminal. Says how to apply the plan later if the answer is no, or an interrupt."""
+    confirmed = False
+    try:
+        confirmed = await is_confirmed(_question(rollup, approved))
+    finally:
+        if not confirmed:
+            output.print_note("Cancelled; nothing was changed.")
+            output.print_note(f"to apply this plan later: reconciler fleet apply {rollup.run.id}")
+    return confirmed
 
 
 async def _find_plans(session: FleetSession, records: FleetRecords, text: str) -> RollUp:
