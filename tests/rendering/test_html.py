@@ -271,6 +271,15 @@ def test_a_change_names_its_users() -> None:
     assert f"Used by 3 resources: {users}." in page
 
 
+def test_long_values_are_summed_up_by_the_parts_that_differ() -> None:
+    fields = (FieldChange("metadata", "x" * 300 + " before", "x" * 300 + " after"),)
+    page = plan_page.render_page(
+        Plan("prod", changes=(Change(EDGE, Action.UPDATE, Reason.FIELDS, id="edgtls_1", fields=fields),))
+    )
+    (brief,) = re.findall('<span class="brief">(.*?)</span>', page)
+    assert re.fullmatch(r'metadata: …x+ before" → …x+ after"', html.unescape(brief))
+
+
 def test_a_delete_shows_what_is_deleted() -> None:
     change = Change(DOMAIN, Action.DELETE, Reason.REMOVED, identity={"domain": "pay.example.com"})
     page = plan_page.render_page(Plan("prod", changes=(change,)))
