@@ -50,24 +50,21 @@ def test_shapes_compare_resolved_values_and_not_where_they_come_from(tmp_path: P
 
     async def act(world: FleetWorld) -> None:
         tasks = await world.tasks(await world.plan())
-        shapes = {task.member: task.shape for task in tasks}
         assert {task.reason for task in tasks} == {""}
-        assert shapes["default"] == shapes["same"]  # `text` is not set, and set to its default
-        assert shapes["default"] != shapes["other"]  # what a function makes of it is no value of a variable
+        shapes = {(task.project, task.member): task.shape for task in tasks}
+        web, net = (
+            {name: shapes[project, name] for name in ("default", "same", "other")} for project in ("web", "net")
+        )
+        assert web["default"] == web["same"] == web["other"]  # only the value of `text` differs, set or by default
+        assert net["default"] == net["same"]
+        assert net["default"] != net["other"]  # what a function returns is no value of a variable
 
     members = [
         member("default"),
         member("same", variables={"text": "shop"}),
         member("other", variables={"text": "MALL"}),
     ]
-    play(tmp_path, members, act, projects={"web": (DOMAIN, policy)})
-
-
-def test_a_default_and_other_values_of_a_variable_have_one_shape(tmp_path: Path) -> None:
-    async def act(world: FleetWorld) -> None:
-        assert len({task.shape for task in await world.tasks(await world.plan())}) == 1
-
-    play(tmp_path, [member("acme"), member("globex", variables={"text": "shop of globex"})], act)
+    play(tmp_path, members, act, projects={"web": (DOMAIN,), "net": (policy,)})
 
 
 def test_only_a_member_that_changed_since_its_plan_is_stale(tmp_path: Path) -> None:

@@ -129,6 +129,22 @@ def test_in_one_environment_the_others_keep_managing_it(root: Path) -> None:
     )
 
 
+def test_a_resource_of_a_component_is_forgotten_in_an_environment(root: Path) -> None:
+    component = "inputs: {}\n---\nkind: BotUser\nname: bot\nspec: {name: bot}\n"
+    uses = "component: team\nname: a\n---\nkind: BotUser\nname: bot\nspec: {name: other}\n"
+    texts = {"components/team.yaml": component, "manifests/c.yaml": uses, "environments/staging.yaml": ""}
+    write(root, texts)
+    with pytest.raises(
+        UnusableEdit, match=r"BotUser/a-bot is declared with other resources .* `--env NAME` forgets it"
+    ):
+        forget(root, "BotUser/a-bot")
+    forget(root, "BotUser/a-bot", environment="staging")
+    assert (root / "environments/staging.yaml").read_text() == "BotUser/a-bot:\n  ensure: forgotten\n"
+    forget(root, "BotUser/bot")  # the name of the resource in the component is another one
+    assert (root / "manifests/c.yaml").read_text() == uses.replace("bot\nspec", "bot\nensure: forgotten\nspec")
+    assert (root / "components/team.yaml").read_text() == component
+
+
 def test_a_whole_environment_is_forgotten_with_a_wildcard(root: Path) -> None:
     write(root, {"environments/staging.yaml": "IPPolicy/office: {id: ipp_1}\nBotUser/city-rome: null\n"})
     forget(root, "*", environment="staging")
