@@ -130,7 +130,7 @@ class Manifest(Struct, frozen=True):
 
     stack: str
     declarations: Mapping[Address, Declaration]
-    digest: str = ""  # of the names and contents of all manifest files
+    digest: str = ""  # of the names and contents of all manifest files, and of files that they include, without secrets
     left_out: Mapping[Address, Position] = field(default_factory=dict)
     unread: Unread | None = None
 

@@ -192,6 +192,7 @@ def test_a_plan_file_created_without_secrets_is_applied_with_them(applied: Proje
     applied.write("secrets/second", f"{SECOND}\n")
     result = applied("apply", "plan.json", "-y", "--quiet")
     assert (result.code, result.out) == (0, "Applied: 2 updated.\n"), result
+    assert "changed after this plan was created" not in result.err  # a secret that can be read now is no other manifest
     assert "No changes" in applied("plan").out
 
 

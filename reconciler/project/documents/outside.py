@@ -22,6 +22,7 @@ class Outside:
         self._root = root
         self._environ = environ
         self.included_files: dict[str, bytes] = {}
+        self.visible_files: set[str] = set()  # those that are not only read for secrets
         self._texts: dict[str, str] = {}  # decoded once: a file may be included thousands of times
 
     def has(self, word: str, operand: str, *, is_secret: bool) -> bool:
@@ -37,7 +38,11 @@ class Outside:
 
     def read(self, word: str, operand: str, *, is_secret: bool) -> str:
         """Returns the text of `{from_env: NAME}` or `{from_file: path}`. Raises Unresolved or Unreadable."""
-        return self._read_environment(operand, is_secret) if word == "from_env" else self._read_file(operand)
+        if word == "from_env":
+            return self._read_environment(operand, is_secret)
+        if not is_secret:
+            self.visible_files.add(files.path_inside(operand))
+        return self._read_file(operand)
 
     def _read_environment(self, name: str, is_secret: bool) -> str:
         text = self._environ.get(name)

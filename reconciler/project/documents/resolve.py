@@ -101,6 +101,12 @@ class Resolver:
         """Contents of the files that were read, by path relative to the root."""
         return self._outside.included_files
 
+    @property
+    def visible_files(self) -> Mapping[str, bytes]:
+        """Those of the included files that are not only read for secrets."""
+        visible = self._outside.visible_files
+        return {path: content for path, content in self.included_files.items() if path in visible}
+
     def resolve(
         self,
         model: type[BaseModel],

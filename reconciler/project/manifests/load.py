@@ -214,7 +214,7 @@ def _assemble(
             raise Rejected(problems)  # nothing is left to plan
         problems = [*confine(problems)]
     digest = digest_of(
-        {**texts, **resolver.included_files, **config.sources, **_digest_variables(overrides or {}, config.stack)}
+        {**texts, **resolver.visible_files, **config.sources, **_digest_variables(overrides or {}, config.stack)}
     )
     rendered = {
         address: declaration
