@@ -71,9 +71,9 @@ def gitlab(reviewed: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_first_run_comments_and_the_next_with_another_plan_updates_it(github: Shell, host: CodeHost) -> None:
-    assert github("comment", "--plan", "plan.json") == Output(0, "", "Comment created.\n")
+    assert github("comment", "plan.json") == Output(0, "", "Comment created.\n")
     host.comments[0]["body"] = f"{OURS}\nan older plan"
-    assert github("comment", "--plan", "plan.json") == Output(0, "", "Comment updated.\n")
+    assert github("comment", "plan.json") == Output(0, "", "Comment updated.\n")
     (body,) = host.bodies
     assert body.startswith(f"{OURS}\n<!-- reconciler digest=blake2b:")
     assert host.changes == [
@@ -83,14 +83,14 @@ def test_the_first_run_comments_and_the_next_with_another_plan_updates_it(github
 
 
 def test_the_same_plan_again_changes_nothing(github: Shell, host: CodeHost) -> None:
-    github("comment", "--plan", "plan.json")
-    assert github("comment", "--plan", "plan.json") == Output(0, "", "Comment unchanged.\n")
+    github("comment", "plan.json")
+    assert github("comment", "plan.json") == Output(0, "", "Comment unchanged.\n")
     assert len(host.changes) == 1
 
 
 def test_several_plans_are_rows_of_a_table_in_the_order_of_options(github: Shell, host: CodeHost) -> None:
     github.write("staging.json", plan_json.write_plan(replace(WHOLE, stack="staging")))
-    files = ("--plan", "staging.json", "--plan", "plan.json")
+    files = ("staging.json", "plan.json")
     assert github("comment", *files) == Output(0, "", "Comment created.\n")
     assert github("comment", *files) == Output(0, "", "Comment unchanged.\n")
     (body,) = host.bodies
@@ -113,7 +113,7 @@ def test_small_plans_leave_the_length_of_the_comment_to_a_large_one(github: Shel
     names = [f"small-{number}" for number in range(3)]
     for name in names:
         github.write(f"{name}.json", plan_json.write_plan(Plan(name)))
-    assert github("comment", *(word for name in (*names, "large") for word in ("--plan", f"{name}.json"))).code == 0
+    assert github("comment", *(f"{name}.json" for name in (*names, "large"))).code == 0
     (body,) = host.bodies
     assert 50_000 < len(body) < 65_536
     assert "Shortened" not in body
@@ -129,16 +129,16 @@ def pipeline(request: pytest.FixtureRequest) -> Shell:
 
 
 def test_a_stack_without_a_plan_is_listed_in_the_updated_comment(pipeline: Shell, host: CodeHost) -> None:
-    both = ("--plan", "staging.json", "--plan", "plan.json")
+    both = ("staging.json", "plan.json")
     pipeline("comment", *both)
     (whole,) = host.bodies
-    assert pipeline("comment", "--plan", "plan.json").err == "Comment updated.\n"
+    assert pipeline("comment", "plan.json").err == "Comment updated.\n"
     (body,) = host.bodies
     assert body.startswith(f"{OURS}\n{STAGING}\n")
     assert NOT_PLANNED.format("staging") in body
     assert re.findall("^## .*$", body, re.MULTILINE) == ["## Plan for 1 of 2 environments"]
-    assert pipeline("comment", "--plan", "plan.json").err == "Comment unchanged.\n"
-    assert pipeline("comment", "--plan", "staging.json").err == "Comment updated.\n"  # the other stack has no plan
+    assert pipeline("comment", "plan.json").err == "Comment unchanged.\n"
+    assert pipeline("comment", "staging.json").err == "Comment updated.\n"  # the other stack has no plan
     assert NOT_PLANNED.format(WHOLE.stack) in host.bodies[0]
     assert pipeline("comment", *both).err == "Comment updated.\n"
     assert host.bodies == [whole]
@@ -150,7 +150,7 @@ def test_the_oldest_of_several_comments_with_a_stack_is_updated(pipeline: Shell,
     host.say(US, f"{STAGING}\nolder")
     host.say(US, f"{OURS}\nlater")
     before = host.bodies
-    pipeline("comment", "--plan", "plan.json", "--plan", "staging.json")
+    pipeline("comment", "plan.json", "staging.json")
     assert host.bodies[2].startswith(f"{OURS}\n{STAGING}\n<!-- reconciler digest=")
     assert "not planned" not in host.bodies[2]
     assert [*host.bodies[:2], host.bodies[3]] == [*before[:2], before[3]]
@@ -161,7 +161,7 @@ def test_text_in_an_edited_marker_is_not_copied_into_the_comment(github: Shell, 
     edited = "<!-- reconciler stack=a account=0123456789abcdef --> [link](https://example.com)"
     more = [marker(f"stack {number}", "") for number in range(100)]
     host.say(US, "\r\n".join([OURS, OURS, hostile, *more, edited, "text"]))
-    assert github("comment", "--plan", "plan.json").err == "Comment updated.\n"
+    assert github("comment", "plan.json").err == "Comment updated.\n"
     (body,) = host.bodies
     assert body.startswith(f"{OURS}\n{hostile}\n{more[0]}\n")
     assert body.count("**not planned**") == 48
@@ -169,18 +169,18 @@ def test_text_in_an_edited_marker_is_not_copied_into_the_comment(github: Shell, 
     assert "link" not in body
     assert len(body) <= 60_000
     host.comments[0]["body"] = f"{edited}\n{OURS}"
-    assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
+    assert github("comment", "plan.json").err == "Comment created.\n"
 
 
 def test_standard_input_is_read_for_one_plan_only(github: Shell) -> None:
-    result = github("comment", "--plan", "-", "--plan", "-")
-    assert (result.code, result.err) == (64, "error: standard input holds one plan; pass --plan - once\n")
+    result = github("comment", "-", "-")
+    assert (result.code, result.err) == (64, "error: standard input holds one plan; pass - once\n")
 
 
 def test_gitlab_has_notes_on_a_merge_request(gitlab: Shell, host: CodeHost) -> None:
-    gitlab("comment", "--plan", "plan.json")
+    gitlab("comment", "plan.json")
     host.comments[0]["body"] = f"{OURS}\nan older plan"
-    assert gitlab("comment", "--plan", "plan.json", "--quiet") == Output(0, "", "")
+    assert gitlab("comment", "plan.json", "--quiet") == Output(0, "", "")
     assert len(host.comments) == 1
     assert host.changes == [("POST", f"/api/v4{NOTES}"), ("PUT", f"/api/v4{NOTES}/1")]
 
@@ -191,7 +191,7 @@ def test_a_comment_is_found_on_later_pages_without_following_links(github: Shell
     for number in range(230):
         host.say(ALICE, f"comment {number}")
     host.say(US, f"{OURS}\nan older plan")
-    assert github("comment", "--plan", "plan.json").err == "Comment updated.\n"
+    assert github("comment", "plan.json").err == "Comment updated.\n"
     assert len(host.comments) == 231
 
 
@@ -200,7 +200,7 @@ def test_comments_of_other_users_and_stacks_are_not_updated(github: Shell, host:
     host.say(US, f"quoting {OURS}")
     for other in OTHERS:
         host.say(US, f"{other}\nof another stack or account")
-    assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
+    assert github("comment", "plan.json").err == "Comment created.\n"
     assert [body.partition("\n")[0] for body in host.bodies] == [
         OURS, f"quoting {OURS}", *OTHERS, OURS,
     ]  # fmt: skip
@@ -210,14 +210,14 @@ def test_a_workflow_s_token_finds_its_own_comment_by_the_bot(github: Shell, host
     host.me = None
     host.say(ALICE, f"{OURS}\nNo changes. Merge it!")
     host.say(BOT, f"{OURS}\nan older plan")
-    assert github("comment", "--plan", "plan.json").err == "Comment updated.\n"
+    assert github("comment", "plan.json").err == "Comment updated.\n"
     assert host.changes == [("PATCH", "/repos/octo/infra/issues/comments/2")]
 
 
 def test_a_comment_that_was_deleted_before_its_update_is_created_again(github: Shell, host: CodeHost) -> None:
     host.say(US, f"{OURS}\nan older plan")
     host.vanishing = True
-    assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
+    assert github("comment", "plan.json").err == "Comment created.\n"
     assert [method for method, _ in host.changes] == ["PATCH", "POST"]
 
 
@@ -227,14 +227,14 @@ def test_the_plan_is_read_from_standard_input_and_the_number_from_the_event(
     github.write("event.json", json.dumps({"pull_request": {"number": 34}}))
     monkeypatch.setenv("GITHUB_EVENT_PATH", "event.json")
     monkeypatch.setattr("sys.stdin", io.StringIO(plan_json.write_plan(WHOLE)))
-    assert github("comment", "--plan", "-").code == 0
+    assert github("comment", "-").code == 0
     assert host.changes == [("POST", "/repos/octo/infra/issues/34/comments")]
 
 
 def test_a_redirect_is_not_followed_and_gets_no_token(github: Shell, host: CodeHost) -> None:
     with CodeHost() as thief:
         host.elsewhere = thief.url
-        result = github("comment", "--plan", "plan.json")
+        result = github("comment", "plan.json")
         assert thief.asked == []
     assert result.code == 1
     assert "the redirect was not followed, and the token was not sent to its target" in result.err
@@ -242,7 +242,7 @@ def test_a_redirect_is_not_followed_and_gets_no_token(github: Shell, host: CodeH
 
 def test_a_wrong_token_exits_6_and_is_not_shown(github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "wrong-and-still-a-secret")
-    result = github("comment", "--plan", "plan.json")
+    result = github("comment", "plan.json")
     assert result.code == 6
     assert "returned 401 for GET /user" in result.err
     assert result.err.endswith("; check the token and its permissions\n")
@@ -252,7 +252,7 @@ def test_a_wrong_token_exits_6_and_is_not_shown(github: Shell, host: CodeHost, m
 @pytest.mark.parametrize("status", [429, 502])
 def test_a_temporary_error_of_a_code_host_suggests_another_run(github: Shell, host: CodeHost, status: int) -> None:
     host.failing = status
-    result = github("comment", "--plan", "plan.json")
+    result = github("comment", "plan.json")
     assert (result.code, result.err) == (
         1,
         f"error: {host.url} returned {status} for GET /user: not now; run it again\n",
@@ -271,7 +271,7 @@ def test_a_403_for_too_many_requests_is_a_temporary_error_not_a_wrong_token(
     github: Shell, host: CodeHost, where: str, headers: dict[str, str], message: str
 ) -> None:
     host.instead[where] = (403, headers, {"message": message})
-    result = github("comment", "--plan", "plan.json")
+    result = github("comment", "plan.json")
     assert result.code == 1
     assert result.err.endswith(f": {message}; run it again\n")
     assert host.comments == []
@@ -281,7 +281,7 @@ def test_a_403_for_another_reason_does_not_mean_a_workflow_s_token(github: Shell
     """Otherwise the command would not find its own comment and create a second one."""
     host.say(US, f"{OURS}\nan older plan")
     host.instead["GET /user"] = (403, {}, {"message": "Resource protected by organization SAML enforcement"})
-    assert github("comment", "--plan", "plan.json").code == 6
+    assert github("comment", "plan.json").code == 6
     assert len(host.comments) == 1
 
 
@@ -297,7 +297,7 @@ def test_a_malformed_response_of_a_code_host_is_refused(
     github: Shell, host: CodeHost, where: str, response: object, error: str
 ) -> None:
     host.instead[where] = (200, {}, response)
-    result = github("comment", "--plan", "plan.json")
+    result = github("comment", "plan.json")
     assert (result.code, result.err) == (1, f"error: {error.format(url=host.url)}\n")
     assert host.changes == []
 
@@ -307,19 +307,19 @@ def test_a_body_that_is_nested_too_deep_is_refused(github: Shell, host: CodeHost
     for _ in range(500):
         deep = [deep]
     host.instead["GET /comments"] = (200, {}, deep)
-    assert github("comment", "--plan", "plan.json").err == f"error: the response of {host.url} is not JSON\n"
+    assert github("comment", "plan.json").err == f"error: the response of {host.url} is not JSON\n"
 
 
 @pytest.mark.parametrize("author", ["deployer", None, ["deployer"]])
 def test_a_comment_without_a_readable_author_is_not_updated(github: Shell, host: CodeHost, author: object) -> None:
     host.instead["GET /comments"] = (200, {"Link": ";;,<"}, [{"id": 1, "body": OURS, "user": author}])
-    assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
+    assert github("comment", "plan.json").err == "Comment created.\n"
 
 
 def test_the_error_description_of_gitlab_is_printed(gitlab: Shell, host: CodeHost) -> None:
     error = {"error": "insufficient_scope", "error_description": f"more than {TOKEN} may\x1b[31m"}
     host.instead["GET /user"] = (403, {}, error)
-    result = gitlab("comment", "--plan", "plan.json")
+    result = gitlab("comment", "plan.json")
     assert result.code == 6
     assert ": insufficient_scope: more than (secret) may; check the token" in result.err
 
@@ -329,7 +329,7 @@ def test_a_token_with_invalid_characters_is_refused_and_not_printed(
     github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", token)
-    assert github("comment", "--plan", "plan.json") == Output(
+    assert github("comment", "plan.json") == Output(
         64, "", "error: GITHUB_TOKEN contains whitespace or other invalid characters; set it to the token alone\n"
     )
     assert host.asked == []
@@ -339,7 +339,7 @@ def test_an_unreachable_code_host_is_reported_with_the_error_of_the_system(
     github: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_API_URL", "http://127.0.0.1:1")
-    result = github("comment", "--plan", "plan.json")
+    result = github("comment", "plan.json")
     assert (result.code, result.err) == (
         1, "error: cannot reach http://127.0.0.1:1: connection refused; run it again\n",
     )  # fmt: skip
@@ -347,7 +347,7 @@ def test_an_unreachable_code_host_is_reported_with_the_error_of_the_system(
 
 def test_plain_http_to_another_machine_is_refused(github: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_API_URL", "http://github.example.com")
-    result = github("comment", "--plan", "plan.json")
+    result = github("comment", "plan.json")
     assert result.code == 64
     assert "plain http would send the key unencrypted" in result.err
 
@@ -367,7 +367,7 @@ def test_a_missing_environment_variable_is_named(
     github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch, unset: str, error: str
 ) -> None:
     monkeypatch.delenv(unset)
-    result = github("comment", "--plan", "plan.json")
+    result = github("comment", "plan.json")
     assert (result.code, result.out) == (64, "")
     assert result.err.startswith(error)
     assert host.asked == []
@@ -379,7 +379,7 @@ def test_a_file_that_is_no_plan_is_refused_before_any_request(
     github.write("plan.json", "{}")
     monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
     for word, name in (("plan.json", "plan.json"), ("-", "standard input")):
-        result = github("comment", "--plan", word)
+        result = github("comment", word)
         assert result.code == 1
         assert result.err.startswith(f"{name}: this plan file cannot be used: it is not a plan;")
     assert host.asked == []
@@ -391,7 +391,7 @@ NONE = "## No environment could be planned\n"
 
 
 def test_failed_plans_replace_the_comment_of_an_earlier_push(pipeline: Shell, host: CodeHost) -> None:
-    both = ("--plan", "staging.json", "--plan", "plan.json")
+    both = ("staging.json", "plan.json")
     pipeline("comment", *both)
     (whole,) = host.bodies
     assert pipeline("comment", "--failed", "staging", "--failed", "prod") == Output(0, "", "Comment updated.\n")
@@ -409,13 +409,13 @@ def test_a_failed_first_plan_creates_the_comment_that_the_next_plan_updates(pipe
     assert pipeline("comment", "--failed", "staging").err == "Comment created.\n"
     assert host.bodies[1].startswith(f"{NO_PLAN}\n{NONE}")
     assert pipeline("comment", "--failed", "staging").err == "Comment unchanged.\n"
-    assert pipeline("comment", "--plan", "plan.json").err == "Comment updated.\n"
+    assert pipeline("comment", "plan.json").err == "Comment updated.\n"
     assert host.bodies[1].startswith(f"{OURS}\n")
     assert len(host.bodies) == 2
 
 
 def test_failed_environments_are_listed_beside_the_plans_of_others(pipeline: Shell, host: CodeHost) -> None:
-    pipeline("comment", "--plan", "plan.json", "--failed", "staging")
+    pipeline("comment", "plan.json", "--failed", "staging")
     assert "## Plan for 1 of 2 environments\n" in host.bodies[0]
     assert NOT_PLANNED.format("staging") in host.bodies[0]
 
@@ -426,19 +426,5 @@ def test_the_name_of_a_failed_environment_is_escaped(pipeline: Shell, host: Code
 
 
 def test_a_comment_about_nothing_is_a_usage_error(pipeline: Shell, host: CodeHost) -> None:
-    assert pipeline("comment") == Output(64, "", "error: missing option --plan FILE, or --failed ENV\n")
+    assert pipeline("comment") == Output(64, "", "error: missing argument FILE, or option --failed ENV\n")
     assert host.asked == []
-
-
-def test_the_page_of_all_plans_is_written_beside_the_comment(github: Shell) -> None:
-    github.write("staging.json", plan_json.write_plan(replace(WHOLE, stack="staging", environment="staging")))
-    files = ("--plan", "plan.json", "--plan", "staging.json")
-    result = github("comment", *files, "--failed", "dev", "--page", "plan.html")
-    assert result.code == 0, result.err
-    page = (github.root / "plan.html").read_text(encoding="utf-8")
-    assert re.findall(r"<td><b>(.*?)</b></td>", page) == ["prod", "staging", "dev"]
-    assert github("comment", "--plan", "plan.json", "--page", "plan.html").code == 0
-    assert '<span class="faint">Plan for stack</span> prod' in (github.root / "plan.html").read_text(encoding="utf-8")
-    assert github("comment", "--failed", "dev", "--page", "plan.html").code == 0
-    assert "<code>dev</code> could not be planned" in (github.root / "plan.html").read_text(encoding="utf-8")
-    assert github("comment", "--plan", "plan.json", "--page", "plan.json").code == 64

@@ -97,7 +97,7 @@ def test_files_that_are_not_read_may_have_any_name(shell: Shell) -> None:
         ["rename", "IPPolicy/office", "IPPolicy/NAME"],
         ["explain", "NAME"],
         ["list", "NAME"],
-        ["comment", "--plan", "NAME.json"],
+        ["comment", "NAME.json"],
         ["init", "-y", "--stack", "NAME"],
     ],
     ids=" ".join,

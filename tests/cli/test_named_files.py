@@ -14,7 +14,7 @@ READING = [
     ["show", "FILE"],
     ["apply", "FILE", "-y"],
     ["graph", "--plan", "FILE"],
-    ["comment", "--plan", "FILE", "--number", "1"],
+    ["comment", "FILE", "--number", "1"],
     ["plan", "--snapshot", "FILE"],
     ["fmt", "FILE"],
     ["fmt", "--check", "FILE"],
@@ -67,5 +67,5 @@ def test_devices_among_the_files_of_a_project_are_not_read(shell: Shell) -> None
 def test_standard_input_has_a_limit(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
     monkeypatch.setattr(named_files, "LARGEST_PLAN", 100)
     monkeypatch.setattr("sys.stdin", io.StringIO("x" * 101))
-    text = run(shell, ["comment", "--plan", "-", "--number", "1"], "")
+    text = run(shell, ["comment", "-", "--number", "1"], "")
     assert text == "error: standard input is larger than 100 bytes\n"

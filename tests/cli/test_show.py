@@ -35,6 +35,19 @@ def test_the_plans_of_all_environments_are_one_text_for_a_comment(planned: Shell
     assert result.out.count("<summary><code>~</code> <code>HTTPSEdgeRoute/shop-admin</code>") == 1
 
 
+def test_an_environment_that_could_not_be_planned_is_part_of_the_page_and_the_text(planned: Shell) -> None:
+    formats = ("--format", "html=plan.html", "--format", "markdown")
+    text = planned("show", "staging.json", "--failed", "production", *formats)
+    assert text.code == 0, text.err
+    assert "| `production` | ❔ **not planned**; see the log | unknown |" in text.out
+    page = (planned.root / "plan.html").read_text(encoding="utf-8")
+    assert "<code>production</code> could not be planned." in page
+    alone = planned("show", "--failed", "staging", "--failed", "production", *formats)
+    assert alone.code == 0, alone.err
+    assert alone.out.startswith("## No environment could be planned\n")
+    assert planned("show").err == "error: missing argument FILE, or option --failed ENV\n"
+
+
 @pytest.mark.parametrize("form", ["text", "json", "sarif"])
 def test_a_format_of_one_plan_refuses_several(planned: Shell, form: str) -> None:
     result = planned("show", "staging.json", "production.json", "--format", form)

@@ -261,7 +261,7 @@ def test_standard_error_is_lines_of_json(shell: Shell, sandbox: Sandbox) -> None
 
 @pytest.mark.parametrize(
     "words",
-    [("show", "nope"), ("comment", "--plan", "nope"), ("kinds", "nope"), ("plan", "--nope"), ("schema", "Nope")],
+    [("show", "nope"), ("comment", "nope"), ("kinds", "nope"), ("plan", "--nope"), ("schema", "Nope")],
     ids=" ".join,
 )
 def test_the_log_format_of_the_environment_applies_to_every_command(

@@ -230,7 +230,9 @@ def test_approvals_are_those_of_the_merged_checkout(repository: Repository, sand
     assert repository.plan(request, "--allow", "delete:ReservedDomain=1").code == 0
     result = repository.apply(repository.merge(request))
     assert result.code == 4
-    assert "approval required" in result.err
+    assert "error: approval required: add to approvals.yaml, in a reviewed commit:\n" in result.err
+    assert "  - delete: ReservedDomain/shop\n" in result.err
+    assert "--allow" not in result.err
     assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
 
 

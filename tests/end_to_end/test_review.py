@@ -65,7 +65,7 @@ def merged(on_sandbox: Project, host: CodeHost, sandbox: Sandbox, monkeypatch: p
 
 def comment(project: Project, host: CodeHost) -> str:
     assert project("plan", "--base", "main", "--out", "plan.json").code == 0
-    answer = project("comment", "--plan", "plan.json")
+    answer = project("comment", "plan.json")
     assert answer.code == 0, answer
     (body,) = host.bodies
     return body

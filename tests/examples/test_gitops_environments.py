@@ -67,6 +67,7 @@ class Pipelines:
             runner = self.clone("github", branch=branch, onto="main")
             ran = runner.job("plan.yml", "plan")
             assert set(runner.findings) == {f"reconciler-{name}" for name in ENVIRONMENTS}
+            assert set(self.forge.bodies[0].splitlines()) >= set((runner.clone / "summary").read_text().splitlines())
         else:
             runner = self.clone("gitlab", branch=branch)
             ran = gitlab(runner, "plan", RECONCILER_READ_KEY=KEY)
@@ -74,6 +75,8 @@ class Pipelines:
             folder.mkdir(parents=True)
             for file in runner.clone.glob(".reconciler/plan-*.json"):
                 (folder / file.name).write_bytes(file.read_bytes())
+        page = (runner.clone / ".reconciler/plan.html").read_text()
+        assert re.findall("<td><b>(.*?)</b></td>", page) == [*ENVIRONMENTS]
         result = "failure" if ran.code else "success"
         self.forge.runs.append(Run(int(runner.environ["GITHUB_RUN_ID"]), self.git("rev-parse", branch), result=result))
         return ran
@@ -199,8 +202,8 @@ def test_a_fork_is_planned_in_each_environment_without_a_key(clone: Clone, forge
     stranger.context = {"github.token": TOKEN}
     good(stranger.job("plan.yml", "fork"))
     summary = (stranger.clone / "summary").read_text()
-    assert summary.count("**Plan: 2 to create") == 2
-    assert all(f"`prod-{name}`" in summary for name in ENVIRONMENTS)
+    assert all(f"| `{name}` | no changes by this branch |" in summary for name in ENVIRONMENTS)
+    assert summary.count("pending: 2 to create |") == 2
     assert sandbox.log() == []
 
 
@@ -218,7 +221,8 @@ def test_a_fork_is_planned_in_the_other_environments_if_one_fails(clone: Clone, 
     assert ran.code == 1
     assert "snapshot-staging.json" in ran.err
     summary = (stranger.clone / "summary").read_text()
-    assert re.findall("^## Plan for stack `([^`]*)`", summary, re.MULTILINE) == ["prod-production"]
+    assert "| `production` | no changes by this branch |" in summary
+    assert "| `staging` | ❔ **not planned**; see the log | unknown |" in summary
 
 
 def test_a_fork_with_an_unformatted_manifest_fails_but_is_planned(clone: Clone, forge: Forge, tmp_path: Path) -> None:
@@ -229,7 +233,7 @@ def test_a_fork_with_an_unformatted_manifest_fails_but_is_planned(clone: Clone, 
     stranger = clone("github", branch="theirs", onto="main")
     stranger.context = {"github.token": TOKEN}
     assert stranger.job("plan.yml", "fork").code == 1
-    assert (stranger.clone / "summary").read_text().count("**Plan: 3 to create") == 2
+    assert (stranger.clone / "summary").read_text().count("| ✅ ready to apply | 1 to create |") == 2
 
 
 def test_a_gitlab_branch_behind_its_target_is_planned_as_merged(clone: Clone, forge: Forge, tmp_path: Path) -> None:

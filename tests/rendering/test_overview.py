@@ -54,7 +54,7 @@ def rows_of(overview: Overview, environment: str) -> Iterator[tuple[str, Action,
 
 
 @given(SEVERAL, st.lists(st.sampled_from(["west", "east"]), unique=True))
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 def test_each_environment_finds_its_own_changes_and_no_others(
     several: Sequence[Plan], unplanned: Sequence[str]
 ) -> None:
@@ -65,8 +65,8 @@ def test_each_environment_finds_its_own_changes_and_no_others(
         assert Counter(rows_of(overview, plan.environment)) == Counter(expected)
 
 
-@given(plans, st.integers(2, 3))
-@settings(max_examples=examples(20))
+@pytest.mark.parametrize("plan", [WHOLE, OF_A_BRANCH, REVIEWED, BEHIND], ids=["plan", "branch", "review", "behind"])
+@pytest.mark.parametrize("number", [2, 3])
 def test_equal_plans_are_listed_once(plan: Plan, number: int) -> None:
     overview = build_overview([replace(plan, environment=f"env-{place}") for place in range(number)])
     rows = build_outline(plan, has_ids=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -76,6 +78,17 @@ def test_a_pull_request_of_two_environments_is_a_table_and_each_change_once() ->
     compare("overview.md", render_overview([plan_of("staging"), plan_of("prod", DRIFT)], ["dev"]))
 
 
+def test_the_documentation_shows_this_comment() -> None:
+    page = render_overview([plan_of("staging"), plan_of("prod", DRIFT)], ["dev"])
+    text = (Path(__file__).parents[2] / "docs/outputs.md").read_text(encoding="utf-8")
+    for begin, end in (
+        ("| environment |", "\n\nCompared with"),
+        ("- ⚠️ **lets in", "\n\n### ⚠️ Risks"),
+        ("<details>\n<summary><code>-</code>", "\n\n<details>\n<summary><code>~</code>"),
+    ):
+        assert page[page.index(begin) : page.index(end)] in text
+
+
 def test_a_line_without_an_environment_is_about_all_of_them() -> None:
     page = render_overview([plan_of("staging"), plan_of("prod", DRIFT)])
     assert "\nLines that name no environment apply to both.\n" in page
@@ -121,9 +134,9 @@ def test_errors_and_commands_of_one_environment_are_shown_with_it() -> None:
 
 
 def test_a_large_request_is_cut_with_counts_deletions_last() -> None:
-    several = [replace(large(2500), environment=name) for name in ("staging", "prod")]
-    page = render_overview(several, limit=20_000)
-    assert len(page) <= 20_000
+    several = [replace(large(300), environment=name) for name in ("staging", "prod")]
+    page = render_overview(several, limit=8_000)
+    assert len(page) <= 8_000
     assert "changes omitted" in page
     assert "deletions omitted" not in page
     assert page.count("TLSEdge/shop-0`") == 2  # as a risk, and as a change
@@ -148,7 +161,7 @@ def test_any_plans_fit_the_limit_together(several: list[Plan]) -> None:
 
 
 @given(st.lists(plans, min_size=2, max_size=2))
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(8))
 def test_several_plans_show_no_secret(several: list[Plan]) -> None:
     page = render_overview([replace(plan, environment=f"env-{number}") for number, plan in enumerate(several)])
     assert "hunter2" not in page

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from reconciler import kinds
 from reconciler.cli.applying.progress import EventLog
-from reconciler.cli.terminal import output
+from reconciler.cli.terminal import approvals, output
 from reconciler.engine.apply import STOPPED
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
@@ -26,8 +26,11 @@ _MAX_ADDITIONS = 20  # lines; further additions are counted
 
 
 class Wording(Struct, frozen=True):
+    """`approves_in_git`: whether only `approvals.yaml` approves."""
+
     question: str
     done: str
+    approves_in_git: bool = False
 
 
 def print_summary(result: ApplyResult, wording: Wording, *, has_begun: bool, printed: Collection[Problem] = ()) -> int:
@@ -38,11 +41,11 @@ def print_summary(result: ApplyResult, wording: Wording, *, has_begun: bool, pri
     if has_begun:
         _print_calls(result, wording, printed)
     else:
-        _print_refusal(result)
+        _print_refusal(result, wording)
     return result.exit_code
 
 
-def _print_refusal(result: ApplyResult) -> None:
+def _print_refusal(result: ApplyResult, wording: Wording) -> None:
     """Prints why no call was sent. The problems of the plan were printed with the plan."""
     plan = result.plan
     if result.status is Status.DECLINED:
@@ -55,6 +58,8 @@ def _print_refusal(result: ApplyResult) -> None:
     elif plan.blocking_errors:
         why = "a policy does not allow the plan" if result.status is Status.BLOCKED else "the plan has errors"
         output.print_note(f"error: nothing was changed: {why}")
+    elif wording.approves_in_git:
+        approvals.print_missing(plan)
     else:
         for approval in plan.missing_approvals:
             output.print_note(f"blocked: {approval.what}:{approval.kind}={approval.count}: {approval.why}")

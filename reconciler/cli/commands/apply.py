@@ -139,7 +139,7 @@ def _apply_reviewed(
     opened = workspaces.open_partial_workspace(common)
     reviewed = find_reviewed(opened, reviews, merged, file.as_posix())
     operation = functools.partial(opened.apply, reviewed, partial=partial, wait=wait)
-    wording = Wording("Apply these changes?", "Applied:")
+    wording = Wording("Apply these changes?", "Applied:", approves_in_git=True)
     return presenter.run_apply(operation, opened, common, wording, ask=not auto_approve)
 
 

@@ -9,27 +9,20 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.terminal import code_hosts, exit_codes, formats, output, output_files
+from reconciler.cli.terminal import code_hosts, exit_codes, formats, output
 from reconciler.cli.terminal.group import Command
 
 
 @click.command(
     cls=Command,
     examples="""
-        reconciler plan --out .reconciler/plan.json && reconciler comment --plan .reconciler/plan.json
-        reconciler plan --format json | reconciler comment --plan -
-        reconciler comment --plan .reconciler/plan-staging.json --plan .reconciler/plan-prod.json
-        reconciler comment --plan .reconciler/plan.json --number 12
-        reconciler comment --plan .reconciler/plan.json --page .reconciler/plan.html
+        reconciler plan --out .reconciler/plan.json && reconciler comment .reconciler/plan.json
+        reconciler plan --format json | reconciler comment -
+        reconciler comment .reconciler/plan-staging.json .reconciler/plan-prod.json
+        reconciler comment .reconciler/plan.json --number 12
     """,
 )
-@click.option(
-    "--plan",
-    "files",
-    metavar="FILE",
-    multiple=True,
-    help="Plan file; - is standard input. Repeat it for several plans in one comment, in this order.",
-)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
     "--failed",
     metavar="ENV",
@@ -42,10 +35,12 @@ from reconciler.cli.terminal.group import Command
     type=click.IntRange(1),
     help="Number of the pull or merge request. [default: from the CI environment]",
 )
-@click.option("--page", metavar="FILE", help="Also write the HTML page of the plans, all on one page, to a file.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only errors.")
-def command(files: tuple[str, ...], failed: tuple[str, ...], number: int | None, page: str | None, quiet: bool) -> int:
-    """Post plans as one comment on a pull or merge request, or update the comment of an earlier run.
+def command(files: tuple[str, ...], failed: tuple[str, ...], number: int | None, quiet: bool) -> int:
+    """Post plan files as one comment on a pull or merge request, or update the comment of an earlier run.
+
+    Several plan files, such as those of all environments, are shown together: a row for each, and each change once with
+    the environments that it is for. - is standard input.
 
     If this run plans only some stacks of the earlier comment, the comment lists its other stacks as not planned, or the
     environments that --failed names. With --failed and no plan, the comment says that no environment could be planned.
@@ -57,14 +52,10 @@ def command(files: tuple[str, ...], failed: tuple[str, ...], number: int | None,
     from reconciler.rendering.plan import markdown
 
     if not files and not failed:
-        raise exit_codes.Stop(exit_codes.USAGE, "error: missing option --plan FILE, or --failed ENV")
+        raise exit_codes.Stop(exit_codes.USAGE, "error: missing argument FILE, or option --failed ENV")
     if files.count("-") > 1:
-        raise exit_codes.Stop(exit_codes.USAGE, "error: standard input holds one plan; pass --plan - once")
-    if page is not None:
-        output_files.check_distinct(*(file for file in files if file != "-"), page)
+        raise exit_codes.Stop(exit_codes.USAGE, "error: standard input holds one plan; pass - once")
     outputs = [_read_plan(file) for file in files]
-    if page is not None:
-        formats.write_page(outputs, page, failed)
     plans = [plan_output.plan for plan_output in outputs]
     planned = list(dict.fromkeys(markdown.marker(plan.stack, plan.account) for plan in plans))
     review = code_hosts.find_review(number)
@@ -102,7 +93,9 @@ def _render(
 
     head = "".join(f"{marker}\n" for marker in (*planned, *unplanned) or (markdown.NO_PLAN,))
     run = read_run_context(os.environ).run_address
-    what = "The page with the dependency graph is an artifact" if outputs else "See the log"
+    what = "See the log"
+    if outputs:
+        what = "The pages are artifacts" if len(outputs) > 1 else "The page with the dependency graph is an artifact"
     foot = f"\n{what} of [this run]({run}).\n" if run else ""
     missing = failed or [markdown.name_stack(marker) for marker in unplanned]
     return head + formats.render_markdown(outputs, missing, markdown.LIMIT - len(head) - len(foot)) + foot
@@ -125,5 +118,4 @@ def _read_plan(file: str) -> formats.PlanOutput:
     plan, note = plan_files.read_plan(written, name, os.environ)
     if note:
         output.print_note(note)
-    flavour = phrases.Flavour.PLAN
-    return formats.PlanOutput(plan, plan_json.normalize(written), Path(), flavour, environment=plan.environment)
+    return formats.PlanOutput(plan, plan_json.normalize(written), Path(), phrases.Flavour.PLAN)

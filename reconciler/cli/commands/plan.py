@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconciler.cli.terminal import exit_codes, formats, options, output_files, plan_output, snapshot_options
+from reconciler.cli.terminal import (
+    approvals,
+    exit_codes,
+    formats,
+    options,
+    output_files,
+    plan_output,
+    snapshot_options,
+)
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
-    from reconciler.model.plan import Plan
     from reconciler.operations.open_project import OpenProject
     from reconciler.operations.workspace import Workspace
 
@@ -93,7 +100,7 @@ def command(
     workspaces.print_tally(plan)
     is_judged = all(problem.rule for problem in plan.blocking_errors)  # a policy that an approval can replace, too
     if fail_on is not None and is_judged and plan.missing_approvals:
-        _print_missing_approvals(plan)
+        approvals.print_missing(plan)
         return exit_codes.BLOCKED
     return workspaces.exit_code(plan, changes=exit_codes.CHANGES if detailed_exitcode else exit_codes.DONE)
 
@@ -119,21 +126,3 @@ def _open_to_destroy(common: options.Options) -> Workspace:
     from reconciler.operations.project_openers import open_without_manifests
 
     return workspaces.open_workspace(common, open_without_manifests).to_destroy()
-
-
-def _print_missing_approvals(plan: Plan) -> None:
-    from reconciler.cli.terminal import output
-    from reconciler.rendering.plan import outline, phrases
-    from reconciler.rendering.plan.approval_entries import render_entries
-
-    for row in outline.build_outline(plan).missing_approvals:
-        output.print_note(f"blocked: {phrases.name_subjects(row, _NAMED)}: {row.why}")
-    if entries := render_entries(plan):
-        output.print_note("error: approval required: add to approvals.yaml, in a reviewed commit:")
-        for line in entries.splitlines():
-            output.print_note(line)
-    if flags := " ".join(approval.flag for approval in plan.missing_approvals if not approval.items):
-        output.print_note(f"error: approval required that approvals.yaml cannot give: apply at a terminal with {flags}")
-
-
-_NAMED = 10  # resources that the reason of an approval names

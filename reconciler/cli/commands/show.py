@@ -22,8 +22,14 @@ from reconciler.cli.terminal.group import Command
         reconciler show .reconciler/plan-staging.json .reconciler/plan-prod.json --format html=.reconciler/plan.html
     """,
 )
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
 @formats.option
+@click.option(
+    "--failed",
+    metavar="ENV",
+    multiple=True,
+    help="Name of an environment that could not be planned, to be listed beside the plans. Repeatable.",
+)
 @click.option(
     "--project",
     metavar="DIR",
@@ -33,13 +39,17 @@ from reconciler.cli.terminal.group import Command
     help="Project directory, for file names in annotations. [env: RECONCILER_PROJECT; default: as for plan]",
 )
 @click.option("--no-color", is_flag=True, help="Disable color output. [env: NO_COLOR]")
-def command(files: tuple[Path, ...], chosen: formats.Outputs, project: Path, no_color: bool) -> int:
+def command(
+    files: tuple[Path, ...], chosen: formats.Outputs, failed: tuple[str, ...], project: Path, no_color: bool
+) -> int:
     """Show a plan file, written by `plan --out`.
 
     Several plan files, such as those of all environments, are shown together as markdown or html: a row for each, and
     each change once with the environments that it is for.
     """
-    if len(files) > 1 and (single := [form for form, _ in chosen if form not in formats.OF_SEVERAL]):
+    if not files and not failed:
+        raise exit_codes.Stop(exit_codes.USAGE, "error: missing argument FILE, or option --failed ENV")
+    if (failed or len(files) > 1) and (single := [form for form, _ in chosen if form not in formats.OF_SEVERAL]):
         raise exit_codes.Stop(
             exit_codes.USAGE, f"error: {single[0]} shows one plan file; pass --format markdown or html for several"
         )
@@ -47,7 +57,7 @@ def command(files: tuple[Path, ...], chosen: formats.Outputs, project: Path, no_
     _check_outputs(files, root, formats.files_of(chosen))
     has_color = output.supports_color(sys.stdout, no_color)
     outputs = [_read_plan(file, root, has_color=has_color) for file in files]
-    formats.write_outputs(outputs, chosen)
+    formats.write_outputs(outputs, chosen, failed)
     return exit_codes.DONE
 
 

@@ -196,33 +196,28 @@ class PlanOutput(Struct, frozen=True, dict=True):
 OF_SEVERAL = ("markdown", "html")  # the formats that show several plans together
 
 
-def write_outputs(outputs: Sequence[PlanOutput], chosen: Outputs) -> None:
-    """Writes each format of a plan, or of several plans together, to its file, or to standard output."""
+def write_outputs(outputs: Sequence[PlanOutput], chosen: Outputs, unplanned: Sequence[str] = ()) -> None:
+    """Writes each format of a plan, or of several plans together, to its file, or to standard output.
+
+    `unplanned`: environments that could not be planned.
+    """
     from reconciler.project import atomic_write
     from reconciler.rendering.plan import markdown
 
-    if len(outputs) == 1:
+    if len(outputs) == 1 and not unplanned:
         outputs[0].write_outputs(chosen)
         return
     for form, file in chosen:
-        text = render_html(outputs) if form == "html" else render_markdown(outputs, (), markdown.LIMIT)
+        is_page = form == "html"
+        text = render_html(outputs, unplanned) if is_page else render_markdown(outputs, unplanned, markdown.LIMIT)
         if file:
             atomic_write.write_output(Path(file), text)
         else:
             output.print_result(text)
 
 
-def write_page(outputs: Sequence[PlanOutput], file: str, unplanned: Sequence[str]) -> None:
-    """Writes the HTML page of one plan, or of several together. `unplanned`: environments that could not be planned."""
-    from reconciler.project import atomic_write
-
-    is_of_one = len(outputs) == 1 and not unplanned
-    page = outputs[0].render("html", 0, has_color=False) if is_of_one else render_html(outputs, unplanned)
-    atomic_write.write_output(Path(file), page)
-
-
 def render_html(outputs: Sequence[PlanOutput], unplanned: Sequence[str] = ()) -> str:
-    """Plans as one HTML page."""
+    """Plans as one HTML page. `unplanned`: environments that could not be planned."""
     from reconciler.operations.run_context import read_run_context
     from reconciler.rendering.html import plan_page
 
