@@ -251,6 +251,7 @@ def test_a_branch_behind_its_base_or_with_an_invalid_base_is_reported_in_the_sta
     ):
         page = plan_page.render_page(replace(OF_A_BRANCH, base=base))
         assert page.index(text) < page.index('id="h-summary"')
+        assert headings(page)[0] == "2 things need you"
         assert "<h3>" not in page
         assert '<option value="cause">' not in page
 

@@ -169,7 +169,8 @@ def render_page(
     context = context or RunContext()
     listed = build_list(entries, plan.access, rows, flavour) if entries else None
     what = "Drift" if flavour is Flavour.DRIFT else "Plan"
-    values = _list_values(rows, _with_health(build_cards(rows, flavour), health), flavour)
+    uncompared = list(_list_bases([(rows.base, ())] if rows.base is not None else []))
+    values = _list_values(rows, _with_health(build_cards(rows, flavour), health), flavour, uncompared)
     if flavour is Flavour.DRIFT:
         values["headline"] = "Drift" if plan.has_drift else "No drift"
     return environment.render_template(
@@ -183,7 +184,6 @@ def render_page(
         about=list(_about(rows, context, plan.request)),
         footer=list(_foot([plan], context, [digest])),
         status=_status(plan, rows, flavour, resources, budget),
-        base_warnings=[(line, ()) for line in _base_warnings(rows)],
         entries=listed,
         entry_data=environment.encode_data(listed.data) if listed else "",
         approval_entries=render_entries(plan) if flavour is Flavour.PLAN else "",
@@ -227,6 +227,7 @@ def render_overview(
     items = [EnvironmentItem(row, _HUES[row.status]) for row in seen.environments]
     gravest = next(item for hue in _LEVELS for item in items if item.hue == hue)
     number = count(len(items), "environment")
+    unknown = [*_list_unplanned(items), *_list_bases(seen.bases)]
     return environment.render_template(
         "plan.html",
         title=f"Plan for {number}",
@@ -237,13 +238,12 @@ def render_overview(
         about=list(_about(rows, context, next((plan.request for plan in plans if plan.request), None))),
         footer=list(_foot(plans, context, digests)),
         status=Status(_LEVELS[gravest.hue], _sum_up_states(items, gravest), [phrases.forecast(rows.forecast, 0) + "."]),
-        base_warnings=[(line, names) for base, names in seen.bases for line in _describe_base(base)],
         entries=None,
         entry_data="",
         approval_entries=render_entries(*plans),
         diagram=None,
         box_size=(0, 0),
-        **_list_values(rows, build_cards(rows, Flavour.PLAN), Flavour.PLAN, _list_unplanned(items)),
+        **_list_values(rows, build_cards(rows, Flavour.PLAN), Flavour.PLAN, unknown),
     )
 
 
@@ -412,15 +412,11 @@ def _count_errors(errors: Sequence[Problem]) -> str:
     return count(len(merge_repeated(errors)), "error")
 
 
-def _base_warnings(rows: Outline) -> Iterator[str]:
-    """Why changes are not attributed, though the plan was compared with a base."""
-    if rows.base is not None and not rows.is_attributed:
-        yield from _describe_base(rows.base)
-
-
-def _describe_base(base: BaseRow) -> Iterator[str]:
-    yield phrases.describe_base(base)
-    yield from base.problems
+def _list_bases(bases: Iterable[tuple[BaseRow, tuple[str, ...]]]) -> Iterator[needs.Need]:
+    """A need for each base with which no change could be attributed, with its environments."""
+    for base, names in bases:
+        if text := phrases.describe_base(base):
+            yield needs.Need(text, base.problems, environments=names)
 
 
 def _access(rows: Outline, row: AccessRow, flavour: Flavour) -> AccessItem:
