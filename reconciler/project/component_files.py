@@ -14,6 +14,7 @@ from typing import Final
 
 from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.problem import cut
+from reconciler.model.value import Json
 from reconciler.project import files
 from reconciler.project.files import MANIFESTS, Unreadable
 
@@ -79,3 +80,8 @@ def name_of(path: str) -> str:
 def is_component(text: str) -> bool:
     """Whether a text looks like a component, without parsing it."""
     return _HEAD.search(text) is not None
+
+
+def is_head(value: Json) -> bool:
+    """Whether a document is the first one of a component."""
+    return isinstance(value, dict) and "inputs" in value and "kind" not in value and "component" not in value

@@ -36,6 +36,11 @@ def test_addresses_of_the_project_in_the_option_are_completed(
     assert complete(shell, "reconciler plan --project other --target ", monkeypatch) == ["BotUser/b"]
 
 
+def test_names_in_a_component_are_not_completed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.write("components/part.yaml", "inputs: {}\n---\nkind: TLSEdge\nname: edge\n")
+    assert complete(shell, "reconciler plan --target TLSEdge/", monkeypatch) == ["TLSEdge/payments"]
+
+
 def test_no_address_is_completed_without_a_project(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,3 +182,13 @@ def test_fmt_inline_moves_children_and_names_each_one_that_cannot_be_moved(shell
         '  lan:\n    moved: [IPPolicyRule/lan]\n    cidr: "10.0.0.0/8"\n    action: allow\n'
     )
     assert shell("fmt", "--inline") == Output(0, "", "")
+
+
+def test_components_of_the_project_are_formatted_with_a_schema_of_their_own(shell: Shell) -> None:
+    shell.write("components/part.yaml", "inputs:\n   a: {type: string}\n---\nname: p\nkind: IPPolicy\n")
+    assert shell("fmt", "--modeline").code == 0
+    first, *lines = (shell.root / "components/part.yaml").read_text().splitlines()
+    assert first.endswith("/component.json")
+    assert [line for line in lines if not line.startswith("#")] == [
+        "inputs:", "  a: {type: string}", "---", "kind: IPPolicy", "name: p",
+    ]  # fmt: skip

@@ -111,6 +111,22 @@ async def test_a_value_is_written_into_the_document_of_its_own_resource(project:
     assert project.file.read_text() == MANIFEST  # nothing is written yet
 
 
+async def test_drift_of_a_component_is_not_written_into_its_file(project: Project) -> None:
+    """Also not into the resource there that has the name which the object has as a whole."""
+    file = project.root / "components" / "part.yaml"
+    file.parent.mkdir(parents=True)
+    policy = "---\nkind: IPPolicy\nname: %s\nspec: {description: %s}\n"
+    file.write_text(f"inputs: {{}}\n{policy % ('office', 'Office')}{policy % ('x-office', 'Other')}")
+    await project.apply("component: part\nname: x\n")
+    project.describe("Office", "The new office")
+    found = await project.accept()
+    assert found.texts == {}
+    assert messages_of(found) == [
+        "IPPolicy/x-office.description: components/part.yaml:5:21: no document of the file declares the resource "
+        "literally; edit the manifest"
+    ]
+
+
 async def test_the_value_of_an_inline_child_is_written_into_its_entry(project: Project, sandbox: Sandbox) -> None:
     manifest = """\
 kind: IPPolicy

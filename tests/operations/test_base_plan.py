@@ -466,7 +466,7 @@ async def test_a_requested_replacement_has_no_commit_as_its_cause(sandbox: Sandb
     assert causes(plan) == {"IPPolicy/a": "this_change"}
 
 
-@pytest.mark.parametrize("example", ["environments", "public"])
+@pytest.mark.parametrize("example", ["environments", "public", "components"])
 def test_a_commit_is_loaded_like_its_checkout(repository: Repository, example: str) -> None:
     """Only files that the project names are copied: none may be missing."""
     shutil.copytree(EXAMPLES / example, repository.root, dirs_exist_ok=True)
@@ -487,6 +487,7 @@ def test_a_commit_is_loaded_like_its_checkout(repository: Repository, example: s
 
         config = load_config(base.root, environ, environment, resolve_nothing)
         base.add(*config.manifests, *config.policies)
+        base.add_components(*config.components)
         from_folder = load_manifests(config, environ, None, resolve_nothing)
     before, after = here.manifest, from_folder.manifest
     assert (after.digest, after.left_out) == (before.digest, before.left_out)

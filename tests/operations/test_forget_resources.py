@@ -134,9 +134,7 @@ def test_a_resource_of_a_component_is_forgotten_in_an_environment(root: Path) ->
     uses = "component: team\nname: a\n---\nkind: BotUser\nname: bot\nspec: {name: other}\n"
     texts = {"components/team.yaml": component, "manifests/c.yaml": uses, "environments/staging.yaml": ""}
     write(root, texts)
-    with pytest.raises(
-        UnusableEdit, match=r"BotUser/a-bot is declared with other resources .* `--env NAME` forgets it"
-    ):
+    with pytest.raises(UnusableEdit, match=r"a-bot belongs to the component team, used in .* `--env NAME` forgets it"):
         forget(root, "BotUser/a-bot")
     forget(root, "BotUser/a-bot", environment="staging")
     assert (root / "environments/staging.yaml").read_text() == "BotUser/a-bot:\n  ensure: forgotten\n"

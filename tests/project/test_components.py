@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.model.address import Address
 from reconciler.model.value import Ref, references
+from reconciler.project.manifests.load import load_manifests
 from tests.project.texts import ProjectFolder
 
 SERVICE = """\
@@ -416,3 +417,43 @@ def test_defaults_and_patches_apply_to_the_resources_of_a_component(shop: Projec
     assert found["HTTPSEdge/shop-edge"].lifecycle.protect
     assert found["HTTPSEdge/shop-edge"].spec["description"] == "patched"
     assert "HTTPSEdgeRoute/shop-api" not in found
+
+
+def test_children_are_declared_inline_in_a_component(project: ProjectFolder) -> None:
+    project.write(
+        "components/office.yaml",
+        "inputs: {lan: {type: string}, rules: {type: map, default: {}}}\n---\nkind: IPPolicy\nname: ${{ each.key }}\n"
+        "for_each: [a, b]\nspec: {}\nrules:\n  lan: {cidr: '${{ input.lan }}', action: allow}\n"
+        "---\nkind: IPPolicy\nname: c\nspec: {}\nrules: ${{ input.rules }}\n"
+        "---\nkind: IPRestriction\nname: all\nspec: {type: api, ip_policy_ids: [{ref: IPPolicy/a}]}\n",
+    )
+    project.write(
+        "manifests/a.yaml",
+        "component: office\nname: x\nwith: {lan: 10.0.0.0/8, rules: {vpn: {cidr: 10.1.0.0/16, action: deny}}}\n",
+    )
+    found = project.declarations()
+    assert sorted(found) == [
+        "IPPolicy/x-a", "IPPolicy/x-b", "IPPolicy/x-c", "IPPolicyRule/x-a-lan", "IPPolicyRule/x-b-lan",
+        "IPPolicyRule/x-c-vpn", "IPRestriction/x-all",
+    ]  # fmt: skip
+    lan, vpn = found["IPPolicyRule/x-b-lan"], found["IPPolicyRule/x-c-vpn"]
+    assert (lan.spec["ip_policy_id"], lan.spec["cidr"]) == (Ref(Address("IPPolicy", "x-b")), "10.0.0.0/8")
+    assert (str(lan.at("cidr")), str(vpn.at("cidr"))) == ("manifests/a.yaml:3:13", "manifests/a.yaml:3:45")
+    assert str(lan.at("action")).startswith("components/office.yaml:8:")
+
+
+def test_an_error_in_a_component_skips_the_resources_that_have_it(shop: ProjectFolder) -> None:
+    shop.write("components/service.yaml", SERVICE.replace("match_type: path_prefix", "match_typ: x"))
+    loaded = load_manifests(shop.config(), {}, partial_if_invalid=True)
+    assert [*map(str, loaded.manifest.declarations)] == ["HTTPSEdge/shop-edge"]
+    assert loaded.manifest.unread is not None
+    assert sorted(map(str, loaded.manifest.unread.addresses)) == [
+        "HTTPSEdgeRoute/shop-admin",
+        "HTTPSEdgeRoute/shop-api",
+    ]
+    shop.write("manifests/a.yaml", f"{USE}---\ncomponent: none\nname: a\n")
+    shop.write("components/service.yaml", SERVICE)
+    loaded = load_manifests(shop.config(), {}, partial_if_invalid=True)
+    assert len(loaded.manifest.declarations) == 3
+    assert loaded.manifest.unread is not None
+    assert loaded.manifest.unread.has_unknown

@@ -26,7 +26,7 @@ from reconciler.operations.errors import InvalidProject, NothingSelected, Unusab
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.project_openers import open_project
 from reconciler.operations.reporting import OnEvent, ignore_event
-from reconciler.project import component_files
+from reconciler.project.documents.merge import scope_of
 from reconciler.project.manifests import forget
 from reconciler.project.settings import environments
 from reconciler.project.yaml.patch import Unpatchable
@@ -194,9 +194,7 @@ def _edit(
             return changed
         left = {*forgetting.addresses}
         for path, text in texts.items():
-            if not project_texts.is_manifest(path) or component_files.is_component(text):
-                continue
-            if here := left.intersection(forget.find_declared(text)):
+            if project_texts.has_manifests(path, text) and (here := left.intersection(forget.find_declared(text))):
                 changed[path] = forget.forget_in_manifest(text, here, ids, referenced)
                 left -= here
     except Unpatchable as why:
@@ -207,7 +205,13 @@ def _edit(
 
 
 def _report_shared_document(forgetting: _Forgetting, address: Address) -> UnusableEdit:
-    position = next(items[address].position for items in forgetting.loaded.values() if address in items)
+    declaration = next(items[address] for items in forgetting.loaded.values() if address in items)
+    position = declaration.position
+    if (scope := scope_of(declaration.positions)) is not None:
+        return UnusableEdit(
+            f"{position}: {address} belongs to the {scope.describe()}; write `ensure: ${{{{ input.NAME }}}}` there, "
+            "and `NAME: forgotten` in the use; `--env NAME` forgets it in one environment"
+        )
     return UnusableEdit(
         f"{position}: {address} is declared with other resources in one document; remove it there, and add a "
         f"document with `kind: {address.kind}`, `name: {address.name}` and `ensure: forgotten`; `--env NAME` "

@@ -12,7 +12,6 @@ from reconciler.operations.authoring import project_texts
 from reconciler.operations.authoring.project_texts import Declared
 from reconciler.operations.errors import InvalidProject, UnusableEdit
 from reconciler.operations.opening.source import ProjectSource
-from reconciler.project import component_files
 from reconciler.project.manifests import inline
 from reconciler.project.yaml import format
 
@@ -36,11 +35,7 @@ def inline_children(source: ProjectSource) -> InlinedProject:
     before = project_texts.load(source, texts)
     positions = {address: item.position for declared in before.values() for address, item in declared.items()}
     try:
-        manifests = {
-            path: text
-            for path, text in texts.items()
-            if project_texts.is_manifest(path) and not component_files.is_component(text)
-        }
+        manifests = {path: text for path, text in texts.items() if project_texts.has_manifests(path, text)}
         formatted = {path: format.format_text(text, path) for path, text in manifests.items()}
         moved, problems = inline.move_inline(formatted, positions)
         moved = {path: format.format_text(text, path) if text else "" for path, text in moved.items()}

@@ -60,6 +60,11 @@ def read(source: ProjectSource) -> dict[str, str]:
         raise UnusableEdit("a file of the project is not UTF-8 text") from None
 
 
+def has_manifests(path: str, text: str) -> bool:
+    """Whether a file declares resources by their addresses: not the project file, an environment or a component."""
+    return is_manifest(path) and not component_files.is_component(text)
+
+
 def is_manifest(path: str) -> bool:
     return path != FILE and not path.startswith(f"{environments.FOLDER}/")
 

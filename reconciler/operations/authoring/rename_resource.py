@@ -65,8 +65,7 @@ def _find_renaming(
     """
     for path, text in texts.items():
         try:
-            is_manifest = project_texts.is_manifest(path) and not component_files.is_component(text)
-            found = rename.find_declaration(text, old) if is_manifest else None
+            found = rename.find_declaration(text, old) if project_texts.has_manifests(path, text) else None
         except Unpatchable as why:
             raise UnusableEdit(f"{path} cannot be changed: {why}; rename {old} by hand") from None
         if found is None:
@@ -82,11 +81,7 @@ def _find_renaming(
 def _rename_item(
     texts: Mapping[str, str], old: Address, new: Address, declared: set[Address]
 ) -> tuple[Mapping[str, str], rename.Renaming]:
-    manifests = {
-        path: text
-        for path, text in texts.items()
-        if project_texts.is_manifest(path) and not component_files.is_component(text)
-    }
+    manifests = {path: text for path, text in texts.items() if project_texts.has_manifests(path, text)}
     by_hand = "change the name in the item by hand, and write moved: {KEY: " + str(old) + "} beside for_each"
     try:
         item = rename_item.find_item(manifests, texts, old, new)

@@ -19,6 +19,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding, cut
 from reconciler.model.value import Json
+from reconciler.project import component_files
 from reconciler.project.documents import entries, phrases
 from reconciler.project.documents.manifest_document import ManifestDocument
 from reconciler.project.documents.merge import Layer, find_path, layers_of, merge
@@ -81,6 +82,8 @@ class Place(Struct, frozen=True):
 def find_in_file(documents: Iterable[Document], address: Address) -> Place | None:
     """The first place in a file that declares a resource literally."""
     for document in documents:
+        if component_files.is_head(document.value):
+            return None  # names in a component are no addresses
         if (entry := find_place(document.value, address)) is not None:
             return Place(document, entry)
     return None

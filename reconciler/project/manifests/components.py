@@ -332,7 +332,7 @@ def parse(reading: yaml.Reading, path: str) -> tuple[Component | None, list[Prob
     """The component in a file, and the problems of the file."""
     problems = list(reading.problems)
     documents = [document for document in reading.documents if document.value is not None]
-    if not documents or not is_head(documents[0].value):
+    if not documents or not component_files.is_head(documents[0].value):
         text = "is no component: its first document does not declare inputs"
         where = documents[0].places.start if documents else Position(path, 1, 1)
         remedy = "begin with inputs: {NAME: {type: string}}, or inputs: {}"
@@ -347,11 +347,6 @@ def parse(reading: yaml.Reading, path: str) -> tuple[Component | None, list[Prob
     if not reading.complete or any(problem.is_error for problem in problems):
         return None, problems
     return Component(component_files.name_of(path), path, inputs, tuple(others)), problems
-
-
-def is_head(value: Json) -> bool:
-    """Whether a document is the first one of a component."""
-    return isinstance(value, dict) and HEAD in value and "kind" not in value and KEY not in value
 
 
 def _read_inputs(head: Document, inputs: dict[str, Input]) -> Iterator[Finding]:
