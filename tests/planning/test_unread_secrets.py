@@ -69,6 +69,12 @@ def test_references_of_the_base_count_where_the_owner_record_has_none() -> None:
     assert plan_unread(destination(UnreadSecret("env:B")), world).assumed != ()
 
 
+def test_a_reference_in_place_of_a_secret_in_the_manifest_is_another_reference() -> None:
+    base = destination(Secret("x", "manifest:EventDestination/metrics.target"))
+    world = apply_manifest(base)
+    assert plan_unread(destination(UnreadSecret("env:A")), world, base).assumed == ()
+
+
 def test_an_object_that_was_never_applied_has_no_secret_to_assume() -> None:
     world = RandomAccount(KINDS)
     (change,) = plan_unread(destination(UnreadSecret("env:A")), world).changes

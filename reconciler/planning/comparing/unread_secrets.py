@@ -95,9 +95,9 @@ def _filler(known: Mapping[int, Secret | None]) -> Callable[[Secret], Secret]:
 def _has_same_sources(
     kind: Kind, name: str, spec: Mapping[str, Value], last_applied: LastApplied, former: Mapping[str, str] | None
 ) -> bool:
-    """Whether the field names the variables and files of the last apply; if that is not recorded, those of the base."""
-    recorded = last_applied.sources.get(name) or (former or {}).get(name)
-    return recorded is None or recorded == digest_sources(kind, spec).get(name)
+    """Whether the field names the variables and files of the last apply; if none are recorded, those of the base."""
+    recorded = last_applied.sources or former
+    return recorded is None or recorded.get(name) == digest_sources(kind, spec).get(name)
 
 
 def _find_applied(
