@@ -38,6 +38,31 @@ def traces(
     ]
 
 
+def test_the_values_of_an_inline_child_are_traced_to_its_entry(project: ProjectFolder) -> None:
+    project.write("reconciler.yaml", "stack: s\ndefaults: {IPPolicyRule: {spec: {description: d}}}\n")
+    project.write(
+        "manifests/a.yaml",
+        "kind: IPPolicy\nname: p-${{ each.key }}\nfor_each: {x: {net: 10.0.0.0/8}}\nrules:\n"
+        "  lan:\n    cidr: ${{ each.value.net }}\n    action: allow\n",
+    )
+    project.write("environments/prod.yaml", "IPPolicy/p-x: {rules: {lan: {action: deny}}}\n")
+    assert traces(project, "IPPolicyRule/p-x-lan", "cidr") == [
+        (
+            "cidr",
+            "10.0.0.0/8",
+            [("manifest", "a:6", "${{ each.value.net }}"), ("for_each (feeds)", "a:3", "10.0.0.0/8")],
+        )
+    ]
+    assert traces(project, "IPPolicyRule/p-x-lan", "action", "prod") == [
+        ("action", "deny", [("environment prod", "prod:1", "deny"), ("manifest (overridden)", "a:7", "allow")])
+    ]
+    assert traces(project, "IPPolicyRule/p-x-lan", "description") == [
+        ("description", "d", [("defaults of the kind", "reconciler:2", "d")])
+    ]
+    ((_, _, origins),) = traces(project, "IPPolicyRule/p-x-lan", "ip_policy_id")
+    assert origins[0] == ("manifest", "a:5", {"ref": "IPPolicy/p-x"})
+
+
 def test_a_value_has_an_origin_in_each_layer_that_sets_it(project: ProjectFolder) -> None:
     project.write(
         "reconciler.yaml",
