@@ -118,7 +118,7 @@ def test_a_wave_with_a_member_without_a_plan_depends_on_the_others(tmp_path: Pat
     """Members without changes count as succeeded; members without an approval do not."""
     members = [
         *CANARY,
-        member("initech", labels={"tier": "canary"}, variables={"text": "nine to five, every other sunday"}),
+        member("initech", labels={"tier": "canary"}, variables={"text": "Nine to five, every other Sunday"}),
     ]
     document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everyone"}}
 
