@@ -156,6 +156,24 @@ def test_a_reference_names_a_resource_of_the_component_first_and_one_under_with_
     assert targets == {"own": "IPPolicy/a-office", "given": "IPPolicy/office", "other": "IPPolicy/else"}
 
 
+def test_a_reference_of_the_use_does_not_become_one_of_the_component_within_a_text(project: ProjectFolder) -> None:
+    part = "inputs: {text: {type: string}}\n---\nkind: IPPolicy\nname: office\nspec: {description: '%s'}\n"
+    project.write("components/part.yaml", part % "for ${{ input.text }}")
+    use = "component: part\nname: a\nwith: {text: '${{ %s.id }}'}\n---\nkind: IPPolicy\nname: %s\n"
+    project.write("manifests/a.yaml", use % ("IPPolicy/home", "home"))
+    (home,) = references(project.declarations()["IPPolicy/a-office"].spec)
+    assert str(home.target) == "IPPolicy/home"
+    project.write("manifests/a.yaml", use % ("IPPolicy/office", "office"))
+    assert project.problem_lines() == [
+        "components/part.yaml:5:21: IPPolicy/a-office.spec.description: IPPolicy/office.id is a resource of the "
+        "component too, within this text (component part, used in manifests/a.yaml:1:1); "
+        "pass the whole text as the input"
+    ]
+    project.write("components/part.yaml", part % "${{ input.text }}")
+    (office,) = references(project.declarations()["IPPolicy/a-office"].spec)
+    assert str(office.target) == "IPPolicy/office"
+
+
 def test_a_component_uses_others(shop: ProjectFolder) -> None:
     shop.write(
         "components/pair.yaml",

@@ -40,6 +40,7 @@ _INPUT_KEYS: Final = ("type", "default", "description")
 _INPUT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _PATH: Final = re.compile(r"input\.([A-Za-z_][A-Za-z0-9_-]*)((?:\.[A-Za-z0-9_-]+)*)\s*")
 _INSTANCE: Final = re.compile(r"component\.name\s*")
+_REFERENCE: Final = re.compile(r"(?<!\$)\$\{\{\s*([A-Z][A-Za-z0-9]*/[^{}\s]+)")
 _CODE: Final = "invalid-component"
 
 
@@ -60,6 +61,15 @@ class Component(Struct, frozen=True):
     file: str
     inputs: Mapping[str, Input]
     documents: tuple[Document, ...]
+
+    @property
+    def names(self) -> Iterator[str]:
+        """What the component calls its own resources: `Kind/name`."""
+        return (
+            f"{document.value['kind']}/{document.value['name']}"
+            for document in self.documents
+            if "kind" in document.value
+        )
 
 
 class Argument(Struct, frozen=True):
@@ -311,6 +321,13 @@ class _Inputs(Names):
                 )
             value = value[key]
         return value, argument.find(name, below), argument.feeds(name, below)
+
+    def check_part(self, text: str, path: Path) -> None:
+        """References in a longer text are those of the component, and one from its use would be another resource."""
+        for match in _REFERENCE.finditer(text):
+            if any(f"{match[1]}.".startswith(f"{own}.") for own in self._component.names):
+                wrong = f"{match[1]} is a resource of the component too, within this text"
+                raise Wrong(path, wrong, "pass the whole text as the input", self.code)
 
     def to_argument(self, value: Json) -> Json | functions.Unevaluated:
         return functions.to_argument(value) if isinstance(value, str) else value

@@ -62,6 +62,9 @@ class Names(ABC):
     def evaluate(self, expression: str, path: Path) -> tuple[Json, SourceLocation | None, Sequence[SourceLocation]]:
         """The value of an expression, its source, and the sources of the texts in it. Raises Wrong."""
 
+    def check_part(self, text: str, path: Path) -> None:  # noqa: B027 - most texts may contain any
+        """Raises Wrong for a text that cannot become part of another one."""
+
     def to_argument(self, value: Json) -> Json | functions.Unevaluated:
         """A value as an argument of a function."""
         return value
@@ -217,6 +220,7 @@ class Filling:
             return match[0]  # $${{ is a literal ${{
         value, _ = self._evaluate(match[2], path)
         substituted = self._to_text(value, path)
+        self._names.check_part(substituted, path)
         self._budget.charge_text(substituted)
         return substituted
 
