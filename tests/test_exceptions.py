@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.api import errors as api_errors
+import reconciler
 from reconciler.cli.terminal import output
 from reconciler.engine import ports
 from reconciler.model.problem import Rejected
-from reconciler.operations import errors
 from reconciler.store import errors as store_errors
 
 ROOT = Path(__file__).parents[1]
@@ -78,7 +77,7 @@ def test_each_tree_has_the_base_classes_of_the_code() -> None:
 
 @pytest.mark.parametrize(("name", "code"), [(name, code) for name, _, code in _read_trees()])
 def test_an_exception_ends_a_command_with_the_drawn_exit_code(name: str, code: int) -> None:
-    kind = next(vars(module)[name] for module in (errors, ports, api_errors, store_errors) if name in vars(module))
+    kind = getattr(reconciler, name)
     if issubclass(kind, Rejected):
         error = kind([])
     else:

@@ -16,11 +16,12 @@ from typing import Protocol
 
 from reconciler.model.address import Address
 from reconciler.model.manifest import Delivery
+from reconciler.model.problem import ReconcilerError
 from reconciler.model.snapshot import Binding, Place
 from reconciler.model.value import Json, Secret
 
 
-class Failure(Exception):
+class Failure(ReconcilerError):
     """Why a request did not succeed.
 
     `code` is the platform's own error code (`ERR_NGROK_446`), `status` the HTTP status; empty and 0 if none came.
@@ -220,7 +221,7 @@ class Sinks(Protocol):
         """
 
 
-class Undeliverable(Exception):
+class Undeliverable(ReconcilerError):
     """A one-time secret cannot be delivered; the text says why and what to do."""
 
 

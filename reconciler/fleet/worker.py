@@ -431,21 +431,7 @@ def _find_done(result: ApplyResult) -> Collection[str]:
 
 def _describe_failure(result: ApplyResult) -> str:
     """The first reason why an apply did not succeed."""
-    return next(_reasons(result), str(result.status))
-
-
-def _reasons(result: ApplyResult) -> Iterator[str]:
-    for ended in result.outcomes:
-        if ended.why:
-            yield f"{ended.call.id}: {ended.why}"
-    yield from map(str, result.problems)
-    for approval in result.plan.missing_approvals:
-        yield f"approval required: {approval.flag}"
-    if result.unverified:
-        yield result.unverified
-    if result.remaining:
-        yield f"{result.remaining[0].address} still differs after the apply"
-    yield from result.reasons
+    return next(iter(result.reasons), str(result.status))
 
 
 class _RequestCounter:

@@ -162,7 +162,11 @@ class Finding(_Coded, frozen=True):
     is_key: bool = False  # about the last key of the path, not about its value
 
 
-class Rejected(Exception):
+class ReconcilerError(Exception):
+    """The base class of every exception that the Python API raises."""
+
+
+class Rejected(ReconcilerError):
     """Raised for invalid input, with all of its problems."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:

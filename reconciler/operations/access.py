@@ -64,6 +64,25 @@ class AccessResult(Struct, frozen=True):
         own = (region_entry for region_entry, entry in selected if not entry.stack and not entry.origin)
         return tuple(propose_tests(self.account, own))
 
+    def markdown(self) -> str:
+        """As `reconciler access --format markdown`."""
+        from reconciler.rendering import inventory
+
+        return inventory.render_markdown(self.entries)
+
+    def html(self) -> str:
+        """A page with a table of the entry points."""
+        from reconciler.rendering.html import summary_page
+        from reconciler.rendering.summary import summarize_access
+
+        return summary_page.render_page(summarize_access(self.entries, self.incomplete))
+
+    def to_json(self) -> str:
+        """As `reconciler access --format json`."""
+        from reconciler.rendering import inventory
+
+        return inventory.render_json(self.entries, self.incomplete)
+
     def _select(
         self, is_public: bool, networks: Networks | None, host: str | None
     ) -> Iterator[tuple[EntryPoint, AccessEntry]]:

@@ -49,7 +49,7 @@ async def find_drift(
         from reconciler.operations.health import find_health
 
         plan = replace(plan, health=await find_health(project, snapshot, on_event))
-    return DriftResult(plan, snapshot)
+    return DriftResult(plan, snapshot, project)
 
 
 def with_access_tests(project: OpenProject, drift: DriftResult, ignore: Sequence[str]) -> DriftResult:

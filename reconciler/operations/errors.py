@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from reconciler.model.problem import Rejected
+from reconciler.model.problem import ReconcilerError, Rejected
 
 
 class InvalidProject(Rejected):
     """The project file, a manifest, a project policy or a variable is wrong. `problems` says what and where."""
 
 
-class OperationError(Exception):
-    """Base class.
+class OperationError(ReconcilerError):
+    """The base class of what prevents an operation.
 
     lines   one sentence for each problem, with its remedy
     remedy  a remedy for all of them

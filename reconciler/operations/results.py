@@ -1,7 +1,11 @@
-"""The results of operations: immutable, with all that is needed to render them."""
+"""The results of operations: immutable, with all that is needed to render them.
+
+What renders them is imported by the method that is called: most callers need none of it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -18,7 +22,9 @@ if TYPE_CHECKING:
     from reconciler.model.plan import Call, Plan
     from reconciler.model.problem import Problem
     from reconciler.model.snapshot import Snapshot
+    from reconciler.model.value import Json
     from reconciler.operations.open_project import OpenProject
+    from reconciler.rendering.summary import Summary
 
 
 class Status(StrEnum):
@@ -71,6 +77,26 @@ class PlanResult(Struct, frozen=True):
         """The entry points that the plan changes, the gravest first."""
         return self.plan.access
 
+    def markdown(self) -> str:
+        """As `reconciler plan --format markdown`."""
+        from reconciler.operations import result_documents
+        from reconciler.rendering.plan.phrases import Flavour
+
+        return result_documents.render_plan(self.plan, self.project, Flavour.PLAN)
+
+    def html(self) -> str:
+        """As `reconciler plan --format html`."""
+        from reconciler.operations import result_documents
+        from reconciler.rendering.plan.phrases import Flavour
+
+        return result_documents.render_plan_page(self.plan, self.project, self.snapshot, Flavour.PLAN)
+
+    def to_json(self) -> str:
+        """As `reconciler plan --format json`: a plan file."""
+        from reconciler.operations import result_documents
+
+        return result_documents.write_plan(self.plan, self.project)
+
 
 class HealthWait(Struct, frozen=True):
     """How waiting for the health of what an apply changed ended.
@@ -101,7 +127,7 @@ class ApplyResult(Struct, frozen=True):
 
     outcomes           how each call ended, in the order of their ends
     skipped            calls of a plan file that were skipped because their objects changed
-    reasons            why nothing was sent, or what changed since the plan was created, one sentence each
+    changed            what changed since the plan was created, and the remedy, one sentence each
     remaining          changes that are still needed after the apply, by a new snapshot
     problems           errors that block the plan, or that were found after the apply
     failure            why the store could not be written any more; empty if it could
@@ -115,7 +141,7 @@ class ApplyResult(Struct, frozen=True):
     plan: Plan
     outcomes: tuple[Ended, ...] = ()
     skipped: tuple[SkippedCall, ...] = ()
-    reasons: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
     remaining: tuple[Change, ...] = ()
     problems: tuple[Problem, ...] = ()
     failure: str = ""
@@ -127,6 +153,33 @@ class ApplyResult(Struct, frozen=True):
     def with_outcome(self, *outcomes: Outcome) -> list[Ended]:
         """The calls that ended in one of these ways."""
         return [outcome for outcome in self.outcomes if outcome.outcome in outcomes]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is not unchanged or applied, one sentence each; empty if it is."""
+        if self.status in (Status.UNCHANGED, Status.APPLIED):
+            return ()
+        return tuple(dict.fromkeys(self._list_reasons()))
+
+    def _list_reasons(self) -> Iterator[str]:
+        from reconciler.model.event import Outcome
+
+        if self.status is Status.DECLINED:
+            yield "the plan was not approved by the caller"
+        elif self.status is Status.INTERRUPTED:
+            yield "interrupted: no further call was started"
+        elif self.status is Status.BLOCKED:
+            for approval in self.plan.missing_approvals:
+                yield f"approval required: {approval.what}:{approval.kind}={approval.count}: {approval.why}"
+        yield from self.changed
+        for skipped in self.skipped:
+            yield f"{Outcome.SKIPPED}: {skipped.call.id}: {skipped.why}"
+        for ended in self.with_outcome(Outcome.FAILED, Outcome.SKIPPED, Outcome.UNKNOWN):
+            yield f"{ended.outcome}: {ended.call.id}" + (f": {ended.why}" if ended.why else "")
+        yield from filter(None, (self.failure, self.unverified))
+        yield from map(str, self.problems)
+        for change in self.remaining:
+            yield f"{change.address} still differs: {change.reason.text}"
 
     @property
     def exit_code(self) -> int:
@@ -143,6 +196,46 @@ class ApplyResult(Struct, frozen=True):
         succeeded = self.with_outcome(Outcome.DONE, Outcome.ALREADY)
         return len(succeeded) == len(self.plan.calls) and not self.failure
 
+    def markdown(self) -> str:
+        """A headline, and tables of what needs a person."""
+        from reconciler.rendering import summary
+
+        return summary.render_markdown(self._summarize())
+
+    def html(self) -> str:
+        """The same as a page."""
+        from reconciler.rendering.html import summary_page
+
+        return summary_page.render_page(self._summarize())
+
+    def to_json(self) -> str:
+        """JSON with a `version`."""
+        from reconciler.rendering.summary import list_problems
+
+        return _write_json(
+            {
+                "stack": self.plan.stack,
+                "status": str(self.status),
+                "exit_code": self.exit_code,
+                "reasons": list(self.reasons),
+                "changes": [
+                    {"address": str(change.address), "action": str(change.action)} for change in self.plan.changes
+                ],
+                "calls": [
+                    {"id": ended.call.id, "outcome": str(ended.outcome), "why": ended.why} for ended in self.outcomes
+                ],
+                "skipped": [{"id": skipped.call.id, "why": skipped.why} for skipped in self.skipped],
+                "remaining": [str(change.address) for change in self.remaining],
+                "problems": list_problems(self.problems),
+            }
+        )
+
+    def _summarize(self) -> Summary:
+        from reconciler.rendering.summary import summarize_apply
+
+        is_good = self.status in (Status.UNCHANGED, Status.APPLIED)
+        return summarize_apply(self.plan, str(self.status), self.reasons, self.outcomes, self.problems, is_good=is_good)
+
 
 class DriftResult(Struct, frozen=True):
     """What changed on the platform since the last apply.
@@ -153,6 +246,7 @@ class DriftResult(Struct, frozen=True):
 
     plan: Plan
     snapshot: Snapshot
+    project: OpenProject
 
     @property
     def has_drift(self) -> bool:
@@ -171,6 +265,26 @@ class DriftResult(Struct, frozen=True):
     def access(self) -> tuple[AccessChange, ...]:
         """The entry points that the drift changes: before, by the manifests; after, as they are. The gravest first."""
         return self.plan.access
+
+    def markdown(self) -> str:
+        """As `reconciler drift --format markdown`."""
+        from reconciler.operations import result_documents
+        from reconciler.rendering.plan.phrases import Flavour
+
+        return result_documents.render_plan(self.plan, self.project, Flavour.DRIFT)
+
+    def html(self) -> str:
+        """As `reconciler drift --format html`."""
+        from reconciler.operations import result_documents
+        from reconciler.rendering.plan.phrases import Flavour
+
+        return result_documents.render_plan_page(self.plan, self.project, self.snapshot, Flavour.DRIFT)
+
+    def to_json(self) -> str:
+        """As `reconciler drift --format json`."""
+        from reconciler.operations import result_documents
+
+        return result_documents.write_plan(self.plan, self.project)
 
 
 class ValidationResult(Struct, frozen=True):
@@ -196,3 +310,47 @@ class ValidationResult(Struct, frozen=True):
     @property
     def is_valid(self) -> bool:
         return not any(problem.is_error for problem in self.problems)
+
+    def markdown(self) -> str:
+        """A headline, and tables of what needs a person."""
+        from reconciler.rendering import summary
+
+        return summary.render_markdown(self._summarize())
+
+    def html(self) -> str:
+        """The same as a page."""
+        from reconciler.rendering.html import summary_page
+
+        return summary_page.render_page(self._summarize())
+
+    def to_json(self) -> str:
+        """JSON with a `version`."""
+        from reconciler.rendering.summary import list_problems
+
+        return _write_json(
+            {
+                "environment": self.environment,
+                "is_valid": self.is_valid,
+                "resources": self.resources,
+                "files": self.files,
+                "policies": self.policies,
+                "problems": list_problems(self.problems),
+                "tests": [{"name": test.test, "status": str(test.status)} for test in self.tests],
+            }
+        )
+
+    def _summarize(self) -> Summary:
+        from reconciler.rendering.summary import summarize_validation
+
+        return summarize_validation(
+            self.environment, self.problems, self.tests, resources=self.resources, files=self.files
+        )
+
+
+_JSON_VERSION = 1  # of an apply and of a validation
+
+
+def _write_json(content: dict[str, Json]) -> str:
+    import json
+
+    return json.dumps({"version": _JSON_VERSION, **content}, indent=2) + "\n"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reconciler.project.settings.config import Config
 
 OnWait = Callable[[float], None]
+OpenSinks = Callable[["Config", "Stop"], "Sinks"]
 OnRetry = Callable[[float, str], None]
 
 
@@ -99,7 +100,7 @@ class Runtime:
     store           path or URL of the store instead of the project's; `memory:` keeps nothing
     store_scope     keeps the project's stack apart from stacks of the same name in the store
     requests_spent  requests of the last minute that others sent for the account: seconds ago, and their number
-    open_sinks      opens the sinks for one-time secrets; None: those that the manifests name
+    open_sinks      opens the sinks of one-time secrets; None: those of an emulated platform, or those in the manifests
     observer        notified of requests and plans, for telemetry
     on_checkpoint   called before and after each durable step of an apply, for fault tests
     commit          of the project's files; None: Git is asked
@@ -114,7 +115,7 @@ class Runtime:
     store: str | None = None
     store_scope: str = ""
     requests_spent: tuple[tuple[float, int], ...] = ()
-    open_sinks: Callable[[Config, Stop], Sinks] | None = None
+    open_sinks: OpenSinks | None = None
     observer: RunObserver | None = None
     on_checkpoint: OnCheckpoint | None = None
     commit: str | None = None
@@ -122,4 +123,12 @@ class Runtime:
 
     def sinks(self, config: Config, stop: Stop) -> Sinks:
         """The sinks for one-time secrets of a run."""
-        return self.open_sinks(config, stop) if self.open_sinks else open_project_sinks(config, stop, self.environ)
+        own = self.own_sinks
+        return own(config, stop) if own is not None else open_project_sinks(config, stop, self.environ)
+
+    @property
+    def own_sinks(self) -> OpenSinks | None:
+        """What opens sinks instead of those that the manifests name. An emulated platform has its own: its tokens are
+        of no use in the places of real ones."""
+        found: OpenSinks | None = self.open_sinks or getattr(self.platform, "open_sinks", None)
+        return found

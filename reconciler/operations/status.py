@@ -27,16 +27,38 @@ DAYS = 30
 _REMEMBERED = 90 * DAY
 
 
+class StatusResult(StackStatus, frozen=True):
+    """The state of a stack, which renders itself."""
+
+    def markdown(self) -> str:
+        """As `reconciler status --format markdown`."""
+        from reconciler.rendering import status
+
+        return status.render_markdown(self)
+
+    def html(self) -> str:
+        """As `reconciler status --format html`."""
+        from reconciler.rendering.html import status_page
+
+        return status_page.render_page(self)
+
+    def to_json(self) -> str:
+        """As `reconciler status --format json`."""
+        from reconciler.rendering import status
+
+        return status.render_json(self)
+
+
 async def read_status(
     project: OpenProject, *, verify: bool = False, name_server: str | None = None, on_event: OnEvent = ignore_event
-) -> StackStatus:
+) -> StatusResult:
     """See `Workspace.status`."""
     drift = await find_drift(project, (), on_event)
     rows = await find_health(project, drift.snapshot, on_event)
     if verify:
         rows = await _verify(project, drift.snapshot, rows, name_server)
     now, config = project.runtime.now(), project.config
-    return StackStatus(
+    return StatusResult(
         project.manifest.stack,
         project.account_name,
         now,

@@ -23,7 +23,6 @@ from reconciler.project.documents.resolve import Variable
 
 if TYPE_CHECKING:
     from reconciler.model.dns import DNSRecords
-    from reconciler.model.status import StackStatus
     from reconciler.operations.accept_drift import Acceptance
     from reconciler.operations.access import AccessResult
     from reconciler.operations.account_listing import AccountListing
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from reconciler.operations.applying.reviewed import Reviewed
     from reconciler.operations.authoring.import_proposal import Proposal
     from reconciler.operations.dns_records import DNSReport
+    from reconciler.operations.status import StatusResult
     from reconciler.planning.importing.survey import Selects
     from reconciler.store.store import RecordedCall
 
@@ -179,7 +179,7 @@ class Workspace(OpenProject):
 
     async def status(
         self, *, verify: bool = False, name_server: str | None = None, on_event: OnEvent = ignore_event
-    ) -> StackStatus:
+    ) -> StatusResult:
         """Reads whether the selected resources are in sync and work, and what comes due. Changes nothing.
 
         verify       also ask name servers which DNS records are set; needs the extra `dns`

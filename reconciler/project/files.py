@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from reconciler.model.problem import cut
+from reconciler.model.problem import ReconcilerError, cut
 
 MANIFESTS: Final = (".yaml", ".yml")
 _LONGEST: Final = 4096  # characters of a path: the limit of Linux
 
 
-class Unreadable(Exception):
+class Unreadable(ReconcilerError):
     """Why a file cannot be read, and what to do; `code` as of a Problem."""
 
     def __init__(self, text: str, remedy: str = "", code: str = "unreadable-file") -> None:

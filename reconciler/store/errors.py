@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from reconciler.model.problem import ReconcilerError
+
 MEMORY = "memory:"  # a store that ends with the run: then only owner records remain
 _ELSEWHERE = "set RECONCILER_STORE to another path or URL"
 _WITH_NEW_STORE = (  # what happens without the store
@@ -13,7 +15,7 @@ _WITH_NEW_STORE = (  # what happens without the store
 )
 
 
-class StoreError(Exception):
+class StoreError(ReconcilerError):
     """A store cannot be used: the text says which, why, and what to do."""
 
 

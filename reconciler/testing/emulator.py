@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -12,8 +13,11 @@ from msgspec.structs import replace
 from reconciler.api import platform
 from reconciler.api.client import Account
 from reconciler.api.platform import HTTPPlatform, OnRetry, OnWait, ReadOnlyClient
-from reconciler.engine.ports import Clock, Random
+from reconciler.engine.ports import Clock, Random, Stop
 from reconciler.model.value import Secret
+from reconciler.operations.runtime import Runtime
+from reconciler.project.settings.config import Config
+from reconciler.testing.sinks import MemorySinks
 
 if TYPE_CHECKING:
     import httpx
@@ -63,6 +67,27 @@ class Emulator(ABC):
     def environ(self) -> dict[str, str]:
         """Environment variables with which a project's commands use this platform."""
         return {"RECONCILER_BASE_URL": self.base_url, "RECONCILER_API_KEY": self.api_key}
+
+    def runtime(self, **settings: Any) -> Runtime:
+        """The runtime of a rehearsal: this platform, a store in memory, and only the variables of `environ`.
+
+        settings  fields of Runtime; `environ` is added to that of the emulator
+        """
+        environ = {**self.environ, **settings.pop("environ", {})}
+        return Runtime(**{"platform": self, "store": "memory:", **settings, "environ": environ})
+
+    @property
+    def delivered(self) -> Mapping[str, str]:
+        """The one-time secrets that were delivered, by target; see `MemorySinks`."""
+        return self._sinks.delivered
+
+    def open_sinks(self, _config: Config, _stop: Stop) -> MemorySinks:
+        """Where a run on this platform delivers one-time secrets, unless the runtime has sinks of its own: memory."""
+        return self._sinks
+
+    @cached_property
+    def _sinks(self) -> MemorySinks:
+        return MemorySinks()
 
     @property
     def transport(self) -> httpx.AsyncBaseTransport | None:

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.model.plan import Call
-from reconciler.operations.applying import plan_files
+from reconciler.operations.opening import plan_key
 from reconciler.operations.runtime import Runtime
 from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import TOKEN
@@ -569,8 +569,8 @@ def test_an_expired_artifact_is_missed_and_a_merge_that_changes_nothing_needs_no
 )
 def test_without_a_plan_key_nothing_is_applied(repository: Repository, key: str | None, message: str) -> None:
     push = repository.merge(open_reviewed(repository, a=policy("a")))
-    del repository.environ[plan_files.KEY]
-    repository.environ |= {} if key is None else {plan_files.KEY: key}
+    del repository.environ[plan_key.PLAN_KEY]
+    repository.environ |= {} if key is None else {plan_key.PLAN_KEY: key}
     report = repository.apply(push)
     assert report.code == 64
     assert report.err.startswith(f"error: RECONCILER_PLAN_KEY {message}")

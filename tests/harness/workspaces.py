@@ -10,6 +10,7 @@ from typing import Any
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.workspace import Workspace
 from reconciler.testing.emulator import Emulator
+from tests.harness.platform import Reachable
 
 Document = Mapping[str, Any]
 
@@ -46,4 +47,4 @@ def write_settings(root: Path, settings: str = "", settle: float = 0) -> None:
 
 def open_on(sandbox: Emulator, root: Path, **more: Any) -> Workspace:
     """The project's workspace on an emulated platform; `more` is of the runtime."""
-    return Workspace.open(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox, **more))
+    return Workspace.open(root, runtime=Runtime(environ=sandbox.environ, platform=Reachable(sandbox), **more))

@@ -19,6 +19,7 @@ from reconciler.model.value import Json, Secret, secrets_in
 from reconciler.operations.applying import plan_files
 from reconciler.operations.applying.plan_files import PlanFile
 from reconciler.operations.errors import UnusablePlan, UnusableSetting
+from reconciler.operations.opening import plan_key
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.project_openers import open_with_plan
 from reconciler.operations.workspace import Workspace
@@ -63,21 +64,21 @@ async def plan_to(file: Path, sandbox: Sandbox, root: Path, **changes: Any) -> P
     [
         ({}, None),
         (SIGNED, b"0123456789abcdef"),
-        ({plan_files.KEY: "é" * 16}, b"\xc3\xa9" * 16),
+        ({plan_key.PLAN_KEY: "é" * 16}, b"\xc3\xa9" * 16),
     ],
 )
 def test_plans_are_signed_with_the_key_of_the_environment(environ: Mapping[str, str], key: bytes | None) -> None:
-    assert plan_files.plan_key(environ) == key
+    assert plan_key.find_plan_key(environ) == key
 
 
 def test_a_key_that_is_set_but_empty_is_a_missing_secret() -> None:
     with pytest.raises(UnusableSetting, match="RECONCILER_PLAN_KEY is set, but empty"):
-        plan_files.plan_key({plan_files.KEY: ""})
+        plan_key.find_plan_key({plan_key.PLAN_KEY: ""})
 
 
 def test_a_key_that_can_be_guessed_is_refused() -> None:
     with pytest.raises(UnusableSetting, match="RECONCILER_PLAN_KEY must be at least 16 characters long"):
-        plan_files.plan_key({plan_files.KEY: "k" * 15})
+        plan_key.find_plan_key({plan_key.PLAN_KEY: "k" * 15})
 
 
 def test_a_file_is_shown_with_its_key_or_with_a_note(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_a_file_is_shown_with_its_key_or_with_a_note(tmp_path: Path) -> None:
     assert plan_files.read_plan(plain.read_text(), "p", {}) == (plan, "")
     read, note = plan_files.read_plan(signed.read_text(), "p", {})
     assert (read, note) == (plan, "note: the signature was not checked: RECONCILER_PLAN_KEY is not set")
-    for text, key in ((plain, SIGNED), (signed, {plan_files.KEY: "another key of 16"})):
+    for text, key in ((plain, SIGNED), (signed, {plan_key.PLAN_KEY: "another key of 16"})):
         with pytest.raises(Rejected, match=r"^p: this plan file cannot be used"):
             plan_files.read_plan(text.read_text(), "p", key)
 

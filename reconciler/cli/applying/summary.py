@@ -50,8 +50,8 @@ def _print_refusal(result: ApplyResult, wording: Wording) -> None:
     plan = result.plan
     if result.status is Status.DECLINED:
         output.print_note("Cancelled; nothing was changed.")
-    elif result.reasons:
-        *lines, why = result.reasons
+    elif result.changed:
+        *lines, why = result.changed
         for line in lines:
             output.print_note(line)
         output.print_note(f"error: {why}")

@@ -108,9 +108,9 @@ def command(
 def _check_plan_key(common: options.Options) -> None:
     """Fails before the account is read if the key that signs plan files cannot be used."""
     from reconciler.cli.terminal import workspaces
-    from reconciler.operations.applying import plan_files
+    from reconciler.operations.opening.plan_key import find_plan_key
 
-    plan_files.plan_key(workspaces.source_of(common).runtime.environ)
+    find_plan_key(workspaces.source_of(common).runtime.environ)
 
 
 def _refuse_with_destroy(options: Mapping[str, object]) -> None:

@@ -14,7 +14,7 @@ from typing import TextIO
 import click
 
 from reconciler.cli.terminal import exit_codes
-from reconciler.model.problem import Problem, Rejected, Severity, merge_repeated, select_problems
+from reconciler.model.problem import Problem, ReconcilerError, Rejected, Severity, merge_repeated, select_problems
 from reconciler.operations.errors import (
     ApprovalRequired,
     ChangedWaves,
@@ -208,9 +208,8 @@ def print_error(error: Exception) -> int:
 
 
 def _print_failure(error: Exception) -> int:
-    from reconciler.engine.ports import Failure, Refused, Undeliverable
+    from reconciler.engine.ports import Refused
     from reconciler.project.files import Unreadable
-    from reconciler.store.errors import StoreError
 
     match error:
         case Refused() if error.is_permission:
@@ -219,7 +218,7 @@ def _print_failure(error: Exception) -> int:
         case Unreadable():
             print_note(f"error: {error}" + (f"; {error.remedy}" if error.remedy else ""))
             return exit_codes.ERROR
-        case Failure() | Undeliverable() | StoreError():
+        case ReconcilerError():
             print_note(f"error: {error}")
             return exit_codes.ERROR
     if os.environ.get("RECONCILER_DEBUG"):

@@ -69,7 +69,7 @@ def _resources(opened: OpenProject) -> Resources:
 
 
 def _to_json(plan: Plan, opened: OpenProject) -> str:
-    from reconciler.operations.applying import plan_files
+    from reconciler.operations.opening.plan_key import find_plan_key
     from reconciler.rendering.wire import plan_json
 
-    return plan_json.write_plan(plan, plan_files.plan_key(opened.runtime.environ))
+    return plan_json.write_plan(plan, find_plan_key(opened.runtime.environ))

@@ -170,7 +170,7 @@ class _Run(Struct):
 
     async def execute(self, approve: Approve | None) -> ApplyResult:
         if (reason := await self._reason_applied()) is not None:
-            return ApplyResult(Status.STALE, self._file_plan, reasons=(reason,))
+            return ApplyResult(Status.STALE, self._file_plan, changed=(reason,))
         snapshot = await first_reading.read_for_apply(
             self.project,
             self.store,
@@ -194,7 +194,7 @@ class _Run(Struct):
         if remaining is not None:
             if remaining.changed and not (self.partial and plan.changes):
                 reason = f"{remaining.reason}; {remaining.remedy}"
-                return ApplyResult(Status.STALE, plan, reasons=(*remaining.lines, reason))
+                return ApplyResult(Status.STALE, plan, changed=(*remaining.lines, reason))
             self._report_changes(remaining)
         find_accounts = functools.cache(functools.partial(self._find_accounts, plan, snapshot))
         plan = policy_checks.with_policy_findings(
@@ -305,7 +305,7 @@ class _Run(Struct):
         if not changed:
             return None
         reason = "the platform changed before the plan was approved; plan again"
-        return ApplyResult(Status.STALE, plan, reasons=(*changed, reason))
+        return ApplyResult(Status.STALE, plan, changed=(*changed, reason))
 
     async def _changes_meanwhile(self, plan: Plan) -> list[str]:
         """Reads the objects of the plan again; returns a line for each change since the approval was requested.
@@ -349,13 +349,13 @@ class _Run(Struct):
 
     def _result(self, plan: Plan, remaining: RemainingPlan | None) -> ApplyResult:
         skipped = remaining.skipped if remaining is not None else ()
-        reasons = remaining.lines if remaining is not None else ()
+        changed = remaining.lines if remaining is not None else ()
         result = ApplyResult(
             Status.APPLIED,
             plan,
             tuple(self.outcomes),
             skipped=skipped,
-            reasons=reasons,
+            changed=changed,
             problems=plan.confined_errors,
             failure=str(self.halt.failure) if self.halt.failure is not None else "",
         )
@@ -366,7 +366,7 @@ class _Run(Struct):
         if self.halt.is_interrupted and not result.plan.is_empty:
             return Status.INTERRUPTED
         if result.is_complete:
-            if result.problems or result.reasons:
+            if result.problems or result.changed:
                 return Status.PARTIAL
             return Status.UNCHANGED if result.plan.is_empty else Status.APPLIED
         if result.with_outcome(Outcome.DONE, Outcome.ALREADY, Outcome.UNKNOWN):
@@ -480,7 +480,7 @@ class _Run(Struct):
             self.on_event(Note(f"note: {text}", is_detail=True))
         if wrong or remaining:
             return replace(result, status=Status.FAILED, problems=wrong, remaining=() if wrong else remaining)
-        is_partial = errors or (result.status is Status.PARTIAL and result.reasons)
+        is_partial = errors or (result.status is Status.PARTIAL and result.changed)
         status = Status.PARTIAL if is_partial else Status.APPLIED
         return replace(result, status=status, problems=tuple(errors))
 

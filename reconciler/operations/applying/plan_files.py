@@ -29,7 +29,8 @@ from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Secret, UnreadSecret, Value, secrets_in
 from reconciler.operations import unread_secrets
 from reconciler.operations.applying import plan_rules
-from reconciler.operations.errors import UnusablePlan, UnusableSetting, WrongAccount
+from reconciler.operations.errors import UnusablePlan, WrongAccount
+from reconciler.operations.opening.plan_key import PLAN_KEY, find_plan_key
 from reconciler.project import atomic_write, named_files
 from reconciler.project.documents.references import Declared
 from reconciler.project.documents.resolve import Resolver, Variable
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from reconciler.operations.open_project import OpenProject
     from reconciler.operations.results import PlanResult
 
-KEY = "RECONCILER_PLAN_KEY"
-_SHORTEST = 16  # characters: a shorter key can be guessed from a signed file
 LIVE = "live"  # the source of a secret that was read from the platform and stays unchanged
 
 
@@ -104,21 +103,9 @@ class PlanFile:
         return f"note: the manifests {what}; the plan is applied as it was reviewed, without these changes"
 
 
-def plan_key(environ: Mapping[str, str]) -> bytes | None:
-    """The key that plan files are signed with, or None. Raises UnusableSetting if it is empty or too short."""
-    text = environ.get(KEY)
-    if text is None:
-        return None
-    if not text:  # how pipelines pass a secret that does not exist
-        raise UnusableSetting(f"{KEY} is set, but empty; set it to at least {_SHORTEST} characters, or unset it")
-    if len(text) < _SHORTEST:
-        raise UnusableSetting(f"{KEY} must be at least {_SHORTEST} characters long")
-    return text.encode(errors="surrogateescape")
-
-
 def signature_note(name: str) -> str:
     """The note about a plan file without a signature."""
-    return f"note: {name} is not signed, so it may differ from the plan that was reviewed; set {KEY} to sign plans"
+    return f"note: {name} is not signed, so it may differ from the plan that was reviewed; set {PLAN_KEY} to sign plans"
 
 
 def reason_too_old(planned: PlanFile, max_age: int | None, now: float) -> str:
@@ -136,15 +123,15 @@ def reason_too_old(planned: PlanFile, max_age: int | None, now: float) -> str:
 
 def write_plan(file: Path, plan: Plan, environ: Mapping[str, str]) -> None:
     """Writes a plan file atomically, readable by its owner only."""
-    atomic_write.write(file, plan_json.write_plan(plan, plan_key(environ)))
+    atomic_write.write(file, plan_json.write_plan(plan, find_plan_key(environ)))
 
 
 def read_plan(text: str, name: str, environ: Mapping[str, str]) -> tuple[Plan, str]:
     """A plan to display, without its secrets, and a note about its signature; empty if there is none."""
-    key = plan_key(environ)
+    key = find_plan_key(environ)
     written, _ = _read_without_secrets(text, name, key)
     is_unchecked = key is None and written.is_signed
-    return written.plan, f"note: the signature was not checked: {KEY} is not set" if is_unchecked else ""
+    return written.plan, f"note: the signature was not checked: {PLAN_KEY} is not set" if is_unchecked else ""
 
 
 def from_plan_result(planned: PlanResult, project: OpenProject) -> tuple[OpenProject, PlanFile]:
@@ -205,11 +192,11 @@ def read(
     Raises WrongAccount, UnusablePlan, or Rejected if the file is invalid or was modified.
     """
     text = read_text(file)
-    key = plan_key(environ)
+    key = find_plan_key(environ)
     written, secrets = _read_without_secrets(text, str(file), key)
     plan = written.plan
     if key is None and written.is_signed:
-        raise UnusablePlan(f"{file} is signed, but {KEY} is not set")
+        raise UnusablePlan(f"{file} is signed, but {PLAN_KEY} is not set")
     if plan.snapshot_time:
         raise UnusablePlan(f"{file} was created from a snapshot and cannot be applied; create a plan from the account")
     if plan.stack != config.stack:

@@ -22,6 +22,7 @@ from reconciler.model.value import digest
 from reconciler.operations.applying import plan_files
 from reconciler.operations.errors import NotReviewed, UnusableSetting
 from reconciler.operations.opening.git import Git, GitError, find_worktree, open_git
+from reconciler.operations.opening.plan_key import PLAN_KEY, find_plan_key
 from reconciler.planning.reviewed_changes import digest_changes, find_unreviewed
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ def find_reviewed(project: OpenProject, reviews: Reviews, merged: Merged, file: 
 
     file  the plan file that the pipelines of requests keep, relative to the folder in which they run
     """
-    if plan_files.plan_key(project.runtime.environ) is None:
-        raise UnusableSetting(f"{plan_files.KEY} is not set; --reviewed accepts signed plans only")
+    if find_plan_key(project.runtime.environ) is None:
+        raise UnusableSetting(f"{PLAN_KEY} is not set; --reviewed accepts signed plans only")
     changes, missing, unread = [], [], set[str]()
     for request in merged.requests:
         plan, reason = _find_plan(project, reviews, request, file)

@@ -142,13 +142,17 @@ async def _find_targets(
     from reconciler.project.secrets import sinks
 
     root, runtime = reading.config.root, reading.runtime
+    own = runtime.own_sinks(reading.config, asyncio.Event()) if runtime.own_sinks is not None else None
 
     def find_place(delivery: Delivery) -> Place:
+        if own is not None:
+            return own.place(delivery)
         is_remote = delivery.way in REMOTE_WAYS
         return remote_place(delivery, runtime.environ) if is_remote else sinks.place(root, delivery)
 
     def target_exists(delivery: Delivery) -> bool | None:
-        return None if delivery.way in REMOTE_WAYS else sinks.target_exists(root, delivery)
+        is_unknown = own is not None or delivery.way in REMOTE_WAYS
+        return None if is_unknown else sinks.target_exists(root, delivery)
 
     targets = await asyncio.to_thread(
         delivery_targets.find_targets, reading.manifest, snapshot, declared, issued, find_place, target_exists
@@ -156,7 +160,7 @@ async def _find_targets(
     remote = {
         address: delivery
         for address, delivery in declared.items()
-        if delivery.way in REMOTE_WAYS and not targets[address].is_ours and runtime.open_sinks is None
+        if delivery.way in REMOTE_WAYS and not targets[address].is_ours and own is None
     }
     existing = await find_existing(remote, runtime.environ) if remote else frozenset()
     return {
