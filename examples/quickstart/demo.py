@@ -2,7 +2,8 @@
 
     python examples/quickstart/demo.py [FOLDER]
 
-Works on a copy of this project in a temporary directory. With FOLDER, the pages that it writes are kept there.
+Works on a copy of this project in a temporary directory. With FOLDER, the pages that it writes are kept there, and the
+whole output of each command, of which the terminal shows the first and the last lines.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ import certificates
 import httpx
 
 HERE = Path(__file__).parent
+LOG = "commands.log"  # in the folder of pages
 COMMAND = (sys.executable, "-m", "reconciler")
 KEY = "sandbox"
+FIRST, LAST = 24, 10  # lines of the output of a command that are shown
+FEW = 8  # lines between them that are shown too
 COLOR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
@@ -41,6 +45,7 @@ class Demo:
     def __init__(self, project: Path, base_url: str, pages: Path) -> None:
         self.project = project
         self.pages = pages
+        (pages / LOG).unlink(missing_ok=True)
         self._environ = {
             **os.environ,
             "RECONCILER_BASE_URL": base_url,
@@ -58,9 +63,9 @@ class Demo:
         print(f"\x1b[{color}m{text}\x1b[0m" if COLOR else text, flush=True)
 
     def reconciler(self, *arguments: str, exit_code: int = 0) -> str:
-        """Runs a command, prints its output line by line in the order of writing, and returns it."""
+        """Runs a command, prints the first and the last lines of its output, and returns all of it."""
         self.print(f"\n$ reconciler {' '.join(arguments)}", "1")
-        output = []
+        output: list[str] = []
         with subprocess.Popen(
             [*COMMAND, *arguments, "--project", str(self.project)],
             env=self._environ,
@@ -70,14 +75,25 @@ class Demo:
         ) as process:
             assert process.stdout is not None
             for line in process.stdout:
-                print(line, end="", flush=True)
+                if len(output) < FIRST:
+                    print(line, end="", flush=True)
                 output.append(line)
+        self._print_end(output)
+        with (self.pages / LOG).open("a") as log:
+            log.writelines([f"$ reconciler {' '.join(arguments)}\n", *output, "\n"])
         self.print(f"(exit {process.returncode})", "2")
         expect(
             process.returncode == exit_code,
             f"`reconciler {' '.join(arguments)}` exits {exit_code}, not {process.returncode}",
         )
         return "".join(output)
+
+    def _print_end(self, output: list[str]) -> None:
+        more = len(output) - FIRST - LAST
+        is_cut = more > FEW
+        if is_cut:
+            self.print(f"  … {more} more lines in {LOG}", "2")
+        print(*output[max(FIRST, len(output) - LAST) if is_cut else FIRST :], sep="", end="", flush=True)
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """Sends a request outside reconciler, as a person or another tool would."""
@@ -129,7 +145,7 @@ def run(demo: Demo) -> None:
     expect("known after apply" in (demo.pages / "plan.md").read_text(), "the page for a review has the fields")
 
     demo.start_step("Apply, then plan again: no changes")
-    demo.reconciler("apply", "--auto-approve")
+    demo.reconciler("apply", "--auto-approve", "--quiet")
     token = demo.project / "secrets" / "ci-agent.token"
     expect(token.stat().st_mode & 0o777 == 0o600, "the file of the one-time token can be read by its owner only")
     start = demo.last_request()
@@ -153,7 +169,7 @@ def run(demo: Demo) -> None:
     expect("for example: tls://payments.example.com from 192.0.2.1" in drift, "drift names such a request")
 
     demo.start_step("Apply reverts the drift")
-    demo.reconciler("apply", "--auto-approve")
+    demo.reconciler("apply", "--auto-approve", "--quiet")
     demo.reconciler("plan", "--detailed-exitcode")
 
     demo.start_step("Replace a certificate authority: create the new one, update the edge, delete the old one")
@@ -174,7 +190,7 @@ def run(demo: Demo) -> None:
     expect("tls://payments.example.com lets in requests that were refused" in plan, "the plan names the opening")
     expect("for example: tls://payments.example.com from 192.0.2.1" in plan, "the plan has a request that gets in")
     start = demo.last_request()
-    demo.reconciler("apply", "--auto-approve")
+    demo.reconciler("apply", "--auto-approve", "--quiet")
     expect(("DELETE", f"/edges/tls/{edge['id']}/ip_restriction") in demo.changes_since(start), "the module is deleted")
 
     demo.start_step("The objects created outside Git are unchanged")
@@ -185,7 +201,9 @@ def run(demo: Demo) -> None:
     demo.start_step("Destroy: only what the stack manages; irreversible deletions need approval")
     demo.reconciler("destroy", "--auto-approve", exit_code=4)
     approvals = ("delete:ReservedDomain=3", "delete:ReservedAddress=1", "delete:AgentIngress=1", "delete:BotUser=3")
-    demo.reconciler("destroy", "--auto-approve", *(word for approval in approvals for word in ("--allow", approval)))
+    demo.reconciler(
+        "destroy", "--auto-approve", "--quiet", *(word for approval in approvals for word in ("--allow", approval))
+    )
     left = [*demo.get("/ip_policies")["ip_policies"], *demo.get("/bot_users")["bot_users"]]
     expect({item["id"] for item in left} == before.keys(), "only the objects created outside Git remain")
     expect(demo.get("/edges/tls")["tls_edges"] == [], "no edge remains")
@@ -203,6 +221,7 @@ def list_pages(pages: Path) -> Iterator[str]:
         ("plan.md", "the first plan, as a comment in a review"),
         ("plan.html", "the same as a page, with every way in and the dependency graph"),
         ("report.html", "drift and runs over time"),
+        (LOG, "the whole output of the commands"),
     ):
         yield f"  {pages / name}  {description}"
 

@@ -25,44 +25,71 @@ from reconciler.cli.terminal.group import LazyGroup
 if TYPE_CHECKING:
     from reconciler.operations.runtime import Runtime
 
-COMMANDS = {
-    "init": "Create a new project",
-    "validate": "Check manifests and policies, without network access",
-    "fmt": "Format manifests",
-    "kinds": "List the kinds of resources",
-    "schema": "Print the JSON Schema of a kind",
-    "explain": "Explain a kind, a field, a resource's values or an error code",
-    "plan": "Show the changes that apply would make, with each API call",
-    "apply": "Create, update and delete resources according to a plan",
-    "import": "Write manifests for existing objects",
-    "rename": "Rename a resource in the manifests, with all references",
-    "forget": "Stop managing resources, and keep their objects",
-    "adopt": "Adopt existing unmanaged objects, by name",
-    "destroy": "Delete all objects that the stack manages",
-    "drift": "Show what changed on the platform since the last apply",
-    "status": "Show whether the stack is in sync and works, and what comes due",
-    "access": "List every way in and who gets through, or explain one request",
-    "accept": "Write the platform's values into the manifests",
-    "snapshot": "Save the account to a file, to plan without an API key",
-    "fleet": "Plan and apply the same projects in many accounts",
-    "graph": "Draw the dependency graph",
-    "show": "Show a plan file",
-    "list": "List the objects in the account, of all kinds or one",
-    "dns": "Print the DNS records that the account needs, or verify them",
-    "comment": "Post a plan as a comment on a pull or merge request",
-    "history": "List the API calls of earlier runs and their outcomes",
-    "report": "Create an HTML report of drift and applies",
-    "agent": "Write the configuration file of an agent",
-    "sandbox": "Run a local emulator of the platform",
-    "completion": "Print the shell completion script",
+GROUPS = {  # the commands, in the order of `--help`
+    "Every day": {
+        "validate": "Check manifests and policies, without network access",
+        "plan": "Show the changes that apply would make, with each API call",
+        "apply": "Create, update and delete resources according to a plan",
+        "drift": "Show what changed on the platform since the last apply",
+        "status": "Show whether the stack is in sync and works, and what comes due",
+        "access": "List every way in and who gets through, or explain one request",
+    },
+    "Write manifests": {
+        "init": "Create a new project",
+        "import": "Write manifests for existing objects",
+        "fmt": "Format manifests",
+        "rename": "Rename a resource in the manifests, with all references",
+        "explain": "Explain a kind, a field, a resource's values or an error code",
+        "kinds": "List the kinds of resources",
+        "schema": "Print the JSON Schema of a kind",
+        "graph": "Draw the dependency graph",
+    },
+    "Review": {
+        "comment": "Post a plan as a comment on a pull or merge request",
+        "show": "Show a plan file",
+        "snapshot": "Save the account to a file, to plan without an API key",
+    },
+    "Ownership": {
+        "adopt": "Adopt existing unmanaged objects, by name",
+        "accept": "Write the platform's values into the manifests",
+        "forget": "Stop managing resources, and keep their objects",
+        "destroy": "Delete all objects that the stack manages",
+    },
+    "Operations": {
+        "list": "List the objects in the account, of all kinds or one",
+        "dns": "Print the DNS records that the account needs, or verify them",
+        "history": "List the API calls of earlier runs and their outcomes",
+        "report": "Create an HTML report of drift and applies",
+        "agent": "Write the configuration file of an agent",
+    },
+    "Many accounts": {
+        "fleet": "Plan and apply the same projects in many accounts",
+    },
+    "Tools": {
+        "sandbox": "Run a local emulator of the platform",
+        "completion": "Print the shell completion script",
+    },
 }
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _COMPLETE = "_RECONCILER_COMPLETE"  # click's protocol: the completion script sets it
 
 
+class Root(LazyGroup):
+    """The whole command line, whose help has the options that most commands have."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from reconciler.cli.terminal.options import list_common_options
+
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+        with formatter.section("Options of most commands"):
+            formatter.write_dl([record for option in list_common_options() if (record := option.get_help_record(ctx))])
+
+
 @click.group(
-    cls=LazyGroup,
-    table=COMMANDS,
+    cls=Root,
+    groups=GROUPS,
     help="Reconcile a tunnel platform's account with manifests in Git.",
     examples="""
         reconciler validate

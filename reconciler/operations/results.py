@@ -16,6 +16,7 @@ from reconciler.model import exit_codes
 if TYPE_CHECKING:
     from reconciler.model.access_change import AccessChange
     from reconciler.model.access_test import AccessResult
+    from reconciler.model.address import Address
     from reconciler.model.change import Change
     from reconciler.model.event import Ended, Outcome
     from reconciler.model.health import HealthRow, Wait
@@ -296,6 +297,7 @@ class ValidationResult(Struct, frozen=True):
     files        number of manifest files
     policies     number of policies
     tests        results of the access tests on what the manifests declare
+    addresses    of the declared resources
     shared       only of the last result: warnings about delivery targets that environments share
     """
 
@@ -306,6 +308,7 @@ class ValidationResult(Struct, frozen=True):
     policies: int = 0
     shared: tuple[Problem, ...] = ()
     tests: tuple[AccessResult, ...] = ()
+    addresses: tuple[Address, ...] = ()
 
     @property
     def is_valid(self) -> bool:

@@ -86,6 +86,7 @@ def _check(source: ProjectSource, name: str | None) -> _Checked:
         files=len(loaded.files),
         policies=len(rules),
         tests=tested.results if tested is not None else (),
+        addresses=tuple(loaded.manifest.declarations),
     )
     return _Checked(
         result, tuple(declaration for declaration in loaded.manifest.declarations.values() if declaration.deliver)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from reconciler.cli.main import COMMANDS
+from reconciler.cli.main import COMMANDS, GROUPS
 from tests.harness.project import Output, Shell
 
 HEAVY = ("cryptography", "httpx", "networkx", "pydantic", "rich", "ruamel", "sqlalchemy", "starlette", "yaml")
@@ -38,6 +38,25 @@ def test_every_help_ends_with_examples(shell: Shell, name: str) -> None:
     assert result.code == 0
     assert examples
     assert all(line.startswith("  reconciler ") for line in examples.splitlines())
+
+
+def test_the_help_has_each_command_once_in_its_group_and_the_options_of_most_commands(shell: Shell) -> None:
+    text = shell("--help").out
+    for title, group in GROUPS.items():
+        block = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
+        assert [line.split()[0] for line in block.splitlines()] == list(group)
+    assert text.index("Every day:") < text.index("Options of most commands:") < text.index("Examples:")
+    assert "--project DIR " in text
+
+
+@pytest.mark.parametrize("words", [("plan",), ("status",), ("fleet", "drift")])
+def test_the_help_of_a_command_names_the_options_of_most_commands_and_does_not_repeat_them(
+    shell: Shell, words: tuple[str, ...]
+) -> None:
+    text = shell(*words, "--help").out
+    assert "Format of messages on standard error" in shell("--help").out
+    assert "Format of messages on standard error" not in text
+    assert "--log-format, --trace: see" in text
 
 
 @pytest.mark.parametrize(

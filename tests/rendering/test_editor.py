@@ -59,6 +59,31 @@ spec:
 kind: TLSEdg
 name: pay
 """
+REFERENCES = """\
+kind: IPPolicyRule
+name: oslo-lan
+spec:
+  ip_policy_id: {ref: IPPolicy/ofice}
+  cidr: 203.0.113.0/24
+  action: allow
+---
+kind: IPPolicyRule
+name: bergen-lan
+spec:
+  ip_policy_id: {ref: IPPolicy/office}
+  cidr: 203.0.113.0/24
+  action: allow
+"""
+OFFICE = """\
+kind: IPPolicy
+name: office
+spec: {description: a}
+---
+kind: IPPolicy
+name: oslo.two
+spec: {description: b}
+"""
+POLICY = "name: described\nwhen: change.action == 'create'\nrequire: 'true'\nmesage: x\n"
 ENVIRONMENT = """\
 stack: shop-prod
 platform: {base_url: "https://api.example.com", api_key: {from_env: KEY}}
@@ -106,6 +131,38 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert main(["schema", "--all", str(root / ".reconciler/schemas")]) == 0
     assert main(["fmt", "--modeline", "--project", str(root)]) == 0
     return root
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server on a project whose schemas have the names of its resources."""
+    root = tmp_path_factory.mktemp("named")
+    written = {
+        "reconciler.yaml": PROJECT,
+        "manifests/office.yaml": OFFICE,
+        "policies/rules.yaml": POLICY,
+    }
+    for name, text in written.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "policies/rules.yaml").write_text("")
+    assert main(["schema", "--all", str(root / ".reconciler/schemas"), "--project", str(root)]) == 0
+    (root / "policies/rules.yaml").write_text(POLICY)
+    (root / "manifests/rules.yaml").write_text(REFERENCES)
+    assert main(["fmt", "--modeline", "--project", str(root)]) == 0
+    command = yaml_server.program()
+    assert command is not None
+    with Server(command, root) as running:
+        yield running
+
+
+def test_a_misspelt_reference_is_marked_and_names_are_completed(named: Server) -> None:
+    assert [text.partition(" ")[0] for text in named.diagnostics("manifests/rules.yaml")] == ["5:23:"]
+    assert {"IPPolicy/office", "IPPolicy/oslo.two"} <= named.completions("manifests/rules.yaml", 13, 23)
+
+
+def test_an_unknown_key_of_a_policy_is_marked(named: Server) -> None:
+    assert "5:1: Property mesage is not allowed." in named.diagnostics("policies/rules.yaml")
 
 
 @pytest.fixture(scope="module")

@@ -53,6 +53,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         if (root / FLEET_FILE).is_file():
             others[FLEET_FILE] = "fleet"
         others |= dict.fromkeys(_list_access_tests(root), "access-tests")
+        others |= dict.fromkeys(_list_policies(root), "policy")
     paths = tuple(map(common.to_project_path, paths))
     problems: list[Problem] = []
     inlined = _move_inline(common, paths, problems) if inline else {}
@@ -130,6 +131,14 @@ def _list_components(root: Path, folders: Sequence[str]) -> list[str]:
     from reconciler.project import component_files
 
     return [name for name in component_files.list_all(root, folders) if not name.startswith("../")]
+
+
+def _list_policies(root: Path) -> list[str]:
+    from reconciler.project import files
+    from reconciler.project.settings.config import load_config
+
+    entries = load_config(root, os.environ).policies
+    return [name for entry in entries if (root / entry).exists() for name in files.find_manifests(root, entry)]
 
 
 def _environments(root: Path) -> list[str]:

@@ -66,6 +66,8 @@ def command(common: options.Options, chosen: formats.Outputs, strict: bool) -> i
     is_chosen = source.chosen_environment is not None
     for file in reports:
         _write_junit(source, results, file)
+    if not is_chosen:
+        _refresh_schemas(source, results)
     problems = [*_merge(results), *results[-1].shared]
     output.print_problems(problems)
     refused = sorted({problem.code for problem in problems if codes.is_strict(problem.code)}) if strict else []
@@ -78,6 +80,16 @@ def command(common: options.Options, chosen: formats.Outputs, strict: bool) -> i
             within = f" (environment {result.environment})" if result.environment and not is_chosen else ""
             output.print_result(f"Valid{within}: {_summary(result)}")
     return code
+
+
+def _refresh_schemas(source: ProjectSource, results: Sequence[ValidationResult]) -> None:
+    """Brings the names in the schemas of editors up to date, where the project has these schemas."""
+    from reconciler.project.yaml.format import SCHEMAS
+
+    if (source.path / SCHEMAS).is_dir():
+        from reconciler.operations.authoring.editor_schemas import refresh_schemas
+
+        refresh_schemas(source.path, results)
 
 
 def _check_files(source: ProjectSource, files: Sequence[str]) -> None:

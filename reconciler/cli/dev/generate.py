@@ -27,7 +27,6 @@ from reconciler.project.settings.project_file import ProjectFile
 from reconciler.rendering.fleet import report_json
 from reconciler.rendering.reference import error_page, kind_page
 from reconciler.rendering.schemas import manifest as manifest_schema
-from reconciler.rendering.schemas.policy import policy_schema
 from reconciler.rendering.schemas.project import editor_schemas
 from reconciler.rendering.wire import events, plan_json
 
@@ -45,9 +44,11 @@ def generate_files(root: Path) -> Mapping[str, str]:
         "docs/reconciler.1": man_page.render_page(command),
         "schemas/event.json": _json(events.event_schema()),
         "schemas/fleet-run.json": _json(report_json.report_schema()),
-        **{f"schemas/{name}": _json(schema) for name, schema in editor_schemas(ProjectFile, FleetFile, every).items()},
+        **{
+            f"schemas/{name}": _json(schema)
+            for name, schema in editor_schemas(ProjectFile, FleetFile, PolicyDocument, every).items()
+        },
         "schemas/plan.json": _json(plan_json.plan_schema()),
-        "schemas/policy.json": _json(policy_schema(PolicyDocument)),
         **{f"schemas/kinds/{kind.name}.json": _json(manifest_schema.kind_schema(kind)) for kind in every},
         "docs/errors.md": error_page.page(),
         "docs/fleet-file.md": kind_page.fleet_page(fields_of(FleetFile)),

@@ -15,13 +15,26 @@ from click.shell_completion import CompletionItem
 
 from reconciler.model.suggestions import did_you_mean
 
+COMMON = ("project", "environment", "variables", "no_color", "quiet", "log_format", "trace")
+"""Names of the options that most commands have: their help is in that of `reconciler` only."""
+
 
 class Command(click.Command):
-    """A command whose help ends with examples."""
+    """A command whose help ends with examples, and names the options of most commands without explaining them."""
 
     def __init__(self, *args: Any, examples: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = examples
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        params = self.get_params(ctx)
+        common = [param.opts[0] for param in params if param.name in COMMON]
+        records = [param.get_help_record(ctx) for param in params if param.name not in COMMON]
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in records if record is not None])
+        if common:
+            formatter.write_paragraph()
+            formatter.write_text(f"Also {', '.join(common)}: see `reconciler --help`.")
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_examples(self.examples, formatter)
@@ -50,15 +63,20 @@ class Group(click.Group):
 class LazyGroup(Group):
     """A group that imports a command when it is invoked: `plan` is `reconciler.cli.commands.plan.command`.
 
-    table    the one-line help of each command, by name
+    groups   the one-line help of each command by name, by the title of its group
     package  the package of their modules
     """
 
     def __init__(
-        self, *args: Any, table: Mapping[str, str], package: str = "reconciler.cli.commands", **kwargs: Any
+        self,
+        *args: Any,
+        groups: Mapping[str, Mapping[str, str]],
+        package: str = "reconciler.cli.commands",
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.table = table
+        self.groups = groups
+        self.table = {name: line for group in groups.values() for name, line in group.items()}
         self.package = package
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -72,8 +90,10 @@ class LazyGroup(Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.table.items()))
+        width = max(map(len, self.table))  # the same in each group
+        for title, group in self.groups.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, line in group.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         items = [CompletionItem(name, help=line) for name, line in self.table.items() if name.startswith(incomplete)]

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.cli.terminal import addresses, completions, output
+from reconciler.cli.terminal.group import COMMON
 from reconciler.model.suggestions import closest
 
 if TYPE_CHECKING:
@@ -398,6 +399,17 @@ def _add_options(options: list[Callable[[Any], Any]]) -> Callable[[Callable[...,
         return command_with_options
 
     return decorate
+
+
+def list_common_options() -> list[click.Option]:
+    """The options that most commands have, for the help of the whole command line."""
+
+    @click.command()
+    @_add_options([*_PROJECT, *OUTPUT_OPTIONS])
+    def command(_common: Options) -> int:
+        return 0
+
+    return [param for param in command.params if isinstance(param, click.Option) and param.name in COMMON]
 
 
 def find_project(context: click.Context, project: Path) -> Path:

@@ -14,15 +14,13 @@ from reconciler import kinds
 from reconciler.api.client import Account
 from reconciler.model import dialect
 from reconciler.model.value import Secret
+from reconciler.operations.authoring.editor_schemas import render_schemas
 from reconciler.operations.runtime import Runtime
 from reconciler.project import atomic_write, files, named_files, pipeline_updates, pipelines
 from reconciler.project.files import Unreadable
-from reconciler.project.fleets.fleet_file import FleetFile
 from reconciler.project.rule_files import list_rule_files
 from reconciler.project.settings import connection, environments, project_file
-from reconciler.project.settings.project_file import ProjectFile
 from reconciler.project.yaml import format
-from reconciler.rendering.schemas.project import editor_schemas
 
 KEY = "RECONCILER_API_KEY"
 _PLACEHOLDER = "https://api.example.com"  # in the project file until the address is known
@@ -190,13 +188,12 @@ def _find_unignored(folder: Path) -> tuple[str, ...]:
 
 
 def _render_files(folder: Path, choices: ProjectChoices) -> dict[str, str]:
-    schemas = editor_schemas(ProjectFile, FleetFile, kinds.declarable())
     found = {
         "reconciler.yaml": _render_project_file(choices),
         _EXAMPLE: _MANIFEST,
         _EMPTY_FILE: "",
         ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
-        **{f"{_SCHEMAS}/{name}": json.dumps(schema, indent=1) + "\n" for name, schema in schemas.items()},
+        **{f"{_SCHEMAS}/{name}": text for name, text in render_schemas().items()},
     }
     for name in choices.environments:
         stack = f"stack: {_quote(f'{choices.stack[: 62 - len(name)]}-{name}')}"

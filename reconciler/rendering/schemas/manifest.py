@@ -11,7 +11,7 @@ from typing import Any
 from reconciler import kinds
 from reconciler.kinds.rules import canonical
 from reconciler.languages import traffic_catalog
-from reconciler.model.address import NAME
+from reconciler.model.address import NAME, Address
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape, fields_of
 from reconciler.model.kind import Home, Kind
@@ -42,8 +42,8 @@ def kind_schema(kind: Kind) -> Schema:
     return {"$schema": DIALECT, "title": kind.name, **described, "$defs": defined}
 
 
-def manifest_schema(every: Iterable[Kind]) -> Schema:
-    """The schema of any document; `kind` selects the schema of the kind."""
+def manifest_schema(every: Iterable[Kind], addresses: Iterable[Address] | None = None) -> Schema:
+    """The schema of any document; `kind` selects the schema of the kind. `addresses`: see `definitions`."""
     every = sorted(every, key=lambda kind: kind.name)
     return {
         "$schema": DIALECT,
@@ -59,7 +59,11 @@ def manifest_schema(every: Iterable[Kind]) -> Schema:
             }
             for kind in every
         ],
-        "$defs": {**definitions(), **entry_definitions(every), **{kind.name: document(kind) for kind in every}},
+        "$defs": {
+            **definitions(addresses),
+            **entry_definitions(every),
+            **{kind.name: document(kind) for kind in every},
+        },
     }
 
 
@@ -352,8 +356,11 @@ def _uses_policy(fields: Iterable[Field]) -> bool:
     return any(field.canonical is canonical.policy or _uses_policy(field.fields) for field in fields)
 
 
-def definitions() -> Schema:
-    """What a value may be instead of itself, and the document of a traffic policy."""
+def definitions(addresses: Iterable[Address] | None = None) -> Schema:
+    """What a value may be instead of itself, and the document of a traffic policy.
+
+    addresses  the resources that references may name; None: any
+    """
 
     def one(key: str, text: str, **more: Any) -> Schema:
         word = {"type": "string", "minLength": 1, **more}
@@ -368,7 +375,7 @@ def definitions() -> Schema:
     return {
         "value": {
             "anyOf": [
-                one("ref", "A field of another resource; without a field, its id.", pattern=_ADDRESS),
+                one("ref", "A field of another resource; without a field, its id.", **_reference(addresses)),
                 one("from_env", "The value of an environment variable."),
                 one("from_file", "The text of a file below the project directory."),
                 {
@@ -389,6 +396,16 @@ def definitions() -> Schema:
             "properties": {phase: {"type": "array", "items": _rule()} for phase in traffic_catalog.PHASES},
         },
     }
+
+
+def _reference(addresses: Iterable[Address] | None) -> Schema:
+    """The value of `ref`. Its choices are what an editor completes; a field or `each` makes it another text."""
+    if addresses is None:
+        return {"pattern": _ADDRESS}
+    names = sorted(map(str, addresses))
+    fields = "|".join(name.replace(".", r"\.") for name in names)  # a pattern of editors knows no other escapes
+    fields_of_names = [{"pattern": rf"^({fields})\.[a-z][a-z0-9_.]*$"}] if names else []
+    return {"anyOf": [{"enum": names}, *fields_of_names, {"pattern": rf"^[A-Z][A-Za-z0-9]*/.*{_EACH}"}]}
 
 
 def _rule() -> Schema:

@@ -5,13 +5,13 @@ A patch says only what differs: nothing in it is required, and null takes away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel
 
-from reconciler.model.address import NAME
+from reconciler.model.address import NAME, Address
 from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Kind
 from reconciler.rendering.schemas import component
@@ -20,6 +20,7 @@ from reconciler.rendering.schemas.access_tests import access_tests_schema
 from reconciler.rendering.schemas.component import Forms
 from reconciler.rendering.schemas.fleet import fleet_schema
 from reconciler.rendering.schemas.manifest import Schema
+from reconciler.rendering.schemas.policy import policy_schema
 
 _NOT_SET = ("version", "variables", "defaults")  # of a project file: what no environment sets as it is there
 _CONDITIONS = ("required", "if", "then", "else", "allOf", "minProperties", "default")
@@ -46,24 +47,34 @@ def project_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
 
 
 def editor_schemas(
-    form: type[BaseModel], fleet_form: type[BaseModel], kinds: Iterable[Kind], components: Forms = MappingProxyType({})
+    form: type[BaseModel],
+    fleet_form: type[BaseModel],
+    policy_form: type[BaseModel],
+    kinds: Iterable[Kind],
+    addresses: Collection[Address] | None = None,
+    components: Forms = MappingProxyType({}),
 ) -> dict[str, Schema]:
-    """The schemas for all files of a project and of a fleet, by file name. The forms are those of the two files.
+    """The schemas for all files of a project and of a fleet, by file name.
 
-    components  those of the project, whose uses are checked
+    form, fleet_form, policy_form  the forms of these files
+    addresses                      the resources that references may name; None: any
+    components                     those of the project, whose uses are checked
     """
     kinds = tuple(kinds)
     return {
         "access-tests.json": access_tests_schema(),
         component.FILE: component.component_schema(),
-        "environment.json": environment_schema(form, kinds),
+        "environment.json": environment_schema(form, kinds, addresses),
         "fleet.json": fleet_schema(fleet_form),
-        "manifest.json": component.add_uses(manifest_schema.manifest_schema(kinds), components),
+        "manifest.json": component.add_uses(manifest_schema.manifest_schema(kinds, addresses), components),
+        "policy.json": policy_schema(policy_form),
         "project.json": project_schema(form, kinds),
     }
 
 
-def environment_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
+def environment_schema(
+    form: type[BaseModel], kinds: Iterable[Kind], addresses: Iterable[Address] | None = None
+) -> Schema:
     """The schema of `environments/NAME.yaml`; `form` is that of the project file."""
     kinds = sorted(kinds, key=lambda kind: kind.name)
     settings = {
@@ -85,7 +96,7 @@ def environment_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
             for kind in kinds
         },
         "$defs": {
-            **manifest_schema.definitions(),
+            **manifest_schema.definitions(addresses),
             **{name: _nullable(_partial(entry)) for name, entry in manifest_schema.entry_definitions(kinds).items()},
             **{kind.name: _patch(kind) for kind in kinds},
         },

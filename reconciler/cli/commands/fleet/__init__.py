@@ -22,7 +22,7 @@ COMMANDS = {
 
 @click.group(
     cls=LazyGroup,
-    table=COMMANDS,
+    groups={"Commands": COMMANDS},
     package="reconciler.cli.commands.fleet",
     name="fleet",
     invoke_without_command=True,
