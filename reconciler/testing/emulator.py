@@ -77,9 +77,9 @@ class Emulator(ABC):
         return Runtime(**{"platform": self, "store": "memory:", **settings, "environ": environ})
 
     @property
-    def delivered(self) -> Mapping[str, str]:
+    def deliveries(self) -> Mapping[str, str]:
         """The one-time secrets that were delivered, by target; see `MemorySinks`."""
-        return self._sinks.delivered
+        return self._sinks.deliveries
 
     def open_sinks(self, _config: Config, _stop: Stop) -> MemorySinks:
         """Where a run on this platform delivers one-time secrets, unless the runtime has sinks of its own: memory."""

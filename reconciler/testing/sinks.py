@@ -10,11 +10,11 @@ from reconciler.model.value import Secret
 class MemorySinks:
     """Implements the engine's port `Sinks`.
 
-    delivered  the secrets by target: a file or program, or `TARGET:NAME` for an entry, a key or a secret with a name
+    deliveries  the secrets by target: a file or program, or `TARGET:NAME` for an entry, a key or a secret with a name
     """
 
     def __init__(self) -> None:
-        self.delivered: dict[str, str] = {}
+        self.deliveries: dict[str, str] = {}
 
     def place(self, delivery: Delivery) -> Place:
         return Place("memory", _name_target(delivery))
@@ -23,7 +23,7 @@ class MemorySinks:
         """Accepts everything: nothing here is of anyone else."""
 
     async def deliver(self, delivery: Delivery, secret: Secret, *, overwrites: bool) -> None:
-        self.delivered[_name_target(delivery)] = secret.reveal()
+        self.deliveries[_name_target(delivery)] = secret.reveal()
 
 
 def _name_target(delivery: Delivery) -> str:

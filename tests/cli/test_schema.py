@@ -38,7 +38,7 @@ def test_manifests_are_checked_for_the_components_of_the_project(shell: Shell) -
     use = {"component": "service", "name": "shop"}
     assert schema["properties"]["component"]["enum"] == ["service"]
     assert validator.is_valid({**use, "with": {"host": "a", "paths": {"x": 1}}})
-    assert validator.is_valid({**use, "with": {"host": {"ref": "TLSEdge/a"}, "paths": "${{ var.paths }}"}})
+    assert validator.is_valid({**use, "with": {"host": {"ref": "TLSEdge/payments"}, "paths": "${{ var.paths }}"}})
     for values in wrong:
         assert not validator.is_valid({**use, "with": values})
     assert not validator.is_valid(use)

@@ -37,7 +37,7 @@ def test_an_apply_is_a_span_with_its_lists_calls_and_requests(
     assert called == {"IPPolicy/office", "TLSEdge/payments", "ReservedDomain/pay"}
 
 
-def test_the_runs_of_two_projects_are_told_apart(
+def test_two_projects_have_different_resources(
     shell: Shell, sandbox: Sandbox, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subprocess.run(["git", "init", "-q"], cwd=shell.root, check=True)

@@ -72,12 +72,12 @@ def test_all_steps_of_the_demo_pass(tmp_path: Path, commands: Path) -> None:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert done.stdout.endswith("\nAll steps passed.\n")
     assert len(done.stdout.splitlines()) < 300
-    for shown in (
+    for text in (
         "Plan: 34 to create",
         "Access was widened on the platform",
         "Applied: 34 created",
         "blocked: delete:",
     ):
-        assert shown in done.stdout
+        assert text in done.stdout
     assert {path.name for path in (EXAMPLES / "quickstart").iterdir()} - {"__pycache__"} == before - {"__pycache__"}
     assert list(tmp_path.iterdir()) == []

@@ -113,3 +113,11 @@ def test_the_map_of_the_architecture_has_every_folder() -> None:
     package = DOCS.parent / "reconciler"
     folders = {file.parent.relative_to(package).as_posix() for file in package.rglob("*.py")} - {"."}
     assert sorted(rows) == sorted(folders)
+
+
+def test_the_site_does_not_break_names_in_tables() -> None:
+    """The theme breaks code anywhere, which makes `ip_restrict` and `ion` of a field in a narrow column."""
+    root = Path(__file__).parents[2]
+    (file,) = re.findall(r"^extra_css: \[(\S+)\]$", (root / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    rules = dict(re.findall(r"^([^{/*]+?) *\{ *(.*?) *\}$", (root / file).read_text(encoding="utf-8"), re.MULTILINE))
+    assert "word-break: normal" in rules[".md-typeset table code"]

@@ -67,7 +67,7 @@ def test_calls_are_found_by_their_outcome() -> None:
     assert result.with_outcome(Outcome.UNKNOWN) == []
 
 
-def test_a_result_says_why_it_is_neither_unchanged_nor_applied() -> None:
+def test_a_result_has_the_reasons_of_its_status() -> None:
     """Every other status has a reason, which programs show as it is."""
     needed = Approval("delete", "ReservedDomain", 1, "deletes 1 of 1")
     problem = Problem("is wrong", "correct it", "IPPolicy/a", code="x")

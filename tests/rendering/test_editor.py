@@ -138,7 +138,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server on a project whose schemas have the names of its resources."""
     root = tmp_path_factory.mktemp("named")
     written = {
-        "reconciler.yaml": PROJECT,
+        "reconciler.yaml": "version: 1\nstack: shop\n",
         "manifests/office.yaml": OFFICE,
         "policies/rules.yaml": POLICY,
     }

@@ -52,16 +52,16 @@ async def test_a_rehearsal_changes_no_file_and_runs_no_delivery_command(root: Pa
         assert [approval.what for approval in (await workspace.plan()).plan.missing_approvals] == []
         assert (await workspace.apply()).status is Status.APPLIED
         files, others = {"secrets/file", ".env:TOKEN", "secret.yaml:token"}, {"octo/infra:AGENT", "./deliver"}
-        assert sandbox.delivered.keys() == files | others | {"secret/agents/berlin:token"}
+        assert sandbox.deliveries.keys() == files | others | {"secret/agents/berlin:token"}
         assert (await workspace.apply()).status is Status.UNCHANGED
-        issued = {each["id"] for each in sandbox.get("/credentials")["credentials"]}
-        assert len(set(sandbox.delivered.values())) == len(issued) == len(DELIVERIES)
+        issued = {item["id"] for item in sandbox.get("/credentials")["credentials"]}
+        assert len(set(sandbox.deliveries.values())) == len(issued) == len(DELIVERIES)
     assert read_all(tmp_path) == before
 
 
-async def test_a_token_of_the_sandbox_is_in_no_file_however_the_runtime_was_made(root: Path) -> None:
+async def test_a_token_of_the_sandbox_is_written_to_no_file(root: Path) -> None:
     (root / "manifests/all.yaml").write_text(json.dumps(credential("berlin", {"to_file": "secrets/berlin"})))
     with Sandbox() as sandbox:
         runtime = Runtime(environ=sandbox.environ, platform=sandbox)
         assert (await Workspace.open(root, runtime=runtime).apply()).status is Status.APPLIED
-        assert (list(sandbox.delivered), (root / "secrets/berlin").exists()) == (["secrets/berlin"], False)
+        assert (list(sandbox.deliveries), (root / "secrets/berlin").exists()) == (["secrets/berlin"], False)
