@@ -53,6 +53,7 @@ class Author:
             if text is None:
                 (self.origin / name).unlink()
             else:
+                (self.origin / name).parent.mkdir(parents=True, exist_ok=True)
                 (self.origin / name).write_text(text)
         self.git("add", "--all", "--force")
         self.git("commit", "--quiet", "--allow-empty", "--message", "change")
