@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 GENERATED: Final = ".reconciler"  # folder of a project for plans, reports, snapshots and schemas, which Git ignores
+SCHEMAS: Final = f"{GENERATED}/schemas"  # that `init` and `schema --all` write for editors
 _PATIENCE = 5.0  # seconds until a program reads from a pipe that is an output
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

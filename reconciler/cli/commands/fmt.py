@@ -73,7 +73,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
             problems += rejected.problems
             continue
         if modeline and formatted:
-            schemas = os.path.relpath(root / format_yaml.SCHEMAS, (root / name).parent)
+            schemas = os.path.relpath(root / atomic_write.SCHEMAS, (root / name).parent)
             form = others.get(name) or ("component" if component_files.is_component(text) else "manifest")
             formatted = format_yaml.add_modeline(formatted, f"{schemas}/{form}.json")
         if formatted == text:

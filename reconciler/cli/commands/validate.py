@@ -84,7 +84,7 @@ def command(common: options.Options, chosen: formats.Outputs, strict: bool) -> i
 
 def _refresh_schemas(source: ProjectSource, results: Sequence[ValidationResult]) -> None:
     """Brings the names in the schemas of editors up to date, where the project has these schemas."""
-    from reconciler.project.yaml.format import SCHEMAS
+    from reconciler.project.atomic_write import SCHEMAS
 
     if (source.path / SCHEMAS).is_dir():
         from reconciler.operations.authoring.editor_schemas import refresh_schemas

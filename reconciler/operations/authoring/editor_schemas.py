@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from reconciler.model.address import Address
 from reconciler.operations.results import ValidationResult
 from reconciler.project import atomic_write
-from reconciler.project.yaml.format import SCHEMAS
+from reconciler.project.atomic_write import SCHEMAS
 
 if TYPE_CHECKING:
     from reconciler.rendering.schemas.component import Forms

@@ -20,11 +20,10 @@ from reconciler.project import atomic_write, files, named_files, pipeline_update
 from reconciler.project.files import Unreadable
 from reconciler.project.rule_files import list_rule_files
 from reconciler.project.settings import connection, environments, project_file
-from reconciler.project.yaml import format
 
 KEY = "RECONCILER_API_KEY"
 _PLACEHOLDER = "https://api.example.com"  # in the project file until the address is known
-_SCHEMAS = format.SCHEMAS
+_SCHEMAS = atomic_write.SCHEMAS
 _EXAMPLE = "manifests/access.yaml"
 _EMPTY_FILE = "manifests/.gitkeep"  # Git stores no empty folder, and the folder must exist
 _IGNORED = ("/state/", "/secrets/", ".env", "*.key", "/agent.yml", f"/{atomic_write.GENERATED}/")

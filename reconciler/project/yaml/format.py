@@ -22,7 +22,6 @@ from reconciler.languages.yaml import reader as yaml
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Position, Problem, Rejected
 from reconciler.model.value import Json
-from reconciler.project import atomic_write
 from reconciler.project.yaml import emit
 
 ORDER: Final = (
@@ -32,7 +31,6 @@ ORDER: Final = (
 _WIDTH: Final = 1 << 20  # never folds lines
 _MARKER: Final = re.compile(r"---(\s+#.*|\s*)")
 _MODELINE: Final = re.compile(r"#\s*yaml-language-server\s*:.*\$schema=\S+.*")
-SCHEMAS: Final = f"{atomic_write.GENERATED}/schemas"  # folder that `init` and `schema --all` write for editors
 _END: Final = re.compile(r"^\.\.\.\n\Z", re.MULTILINE)  # ruamel.yaml adds it after a text with `|+`
 _ROUNDS: Final = 4  # a comment may move again in a second round
 
