@@ -114,8 +114,8 @@ def test_an_event_source_is_not_deleted_if_another_stack_owns_its_subscription(
 def test_an_unmanaged_event_source_is_deleted_with_its_subscription_only_with_approval(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
-    """Like a rule below a policy. Sources that the subscription itself declares are a field of it."""
-    listed = resource("EventSubscription", "listed", sources=[{"type": "domain_created.v0"}])
+    """Like a rule below a policy. Sources that are declared inline are managed like those of manifests."""
+    listed = {**resource("EventSubscription", "listed"), "sources": {"domain": {"type": "domain_created.v0"}}}
     on_sandbox.declare(resource("EventSubscription", "audit"), listed)
     assert on_sandbox("apply", "-y").code == 0
     (audit,) = (
