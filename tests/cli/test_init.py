@@ -71,7 +71,7 @@ def test_init_does_not_change_existing_files(shell: Shell) -> None:
     assert read_all(shell.root) == after
 
 
-def test_an_update_shows_the_difference_and_keeps_what_was_edited(shell: Shell) -> None:
+def test_an_update_shows_the_difference_and_replaces_no_edited_file(shell: Shell) -> None:
     shell("init", "-y", "--ci", "gitlab")
     assert shell("init", "--update") == Output(0, "", "")
     file = shell.root / ".gitlab-ci.yml"

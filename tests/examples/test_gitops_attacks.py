@@ -297,24 +297,24 @@ def test_a_request_without_secrets_is_planned_by_the_job_without_secrets(event: 
 def test_the_job_of_a_request_needs_and_sees_no_secret_of_a_manifest(
     author: Callable[[str], Author], host: str, sandbox: Sandbox, forge: Forge
 ) -> None:
-    there, key = author(host), "canary" + "OfTheShop"
-    apply = there.origin / ".github/workflows/apply.yml"
+    someone, key = author(host), "canary" + "OfTheShop"
+    apply = someone.origin / ".github/workflows/apply.yml"
     if host == "github":  # as a user adds it to the step Apply
         named = "          SHOP_KEY: ${{ secrets.SHOP_KEY }}\n          GITHUB_TOKEN:"
-        there.commit(
+        someone.commit(
             "main", {".github/workflows/apply.yml": apply.read_text().replace("          GITHUB_TOKEN:", named)}
         )
     vault = "kind: Vault\nname: shop\nspec:\n  name: shop\n---\nkind: Secret\nname: shop\nspec:\n"
     secret = "  vault_id: {ref: Vault/shop}\n  name: shop\n  value: {from_env: SHOP_KEY}\n"
-    head = there.commit("topic", {"manifests/secret.yaml": vault + secret})
-    ran = there.plan(head, variables={"secrets.SHOP_KEY": key} if host == "github" else {})
+    head = someone.commit("topic", {"manifests/secret.yaml": vault + secret})
+    ran = someone.plan(head, variables={"secrets.SHOP_KEY": key} if host == "github" else {})
     assert ran.code == 0, ran
     assert re.search(r"unknown: from env:SHOP\\?_KEY, will be sent", forge.bodies[0])
     assert key not in f"{ran.out}{ran.err}{forge.bodies}"
     plans = [file for file in forge.artifacts.rglob("plan-production.*") if key in file.read_text()]
     assert plans == []
     variables = {"secrets.SHOP_KEY": key} if host == "github" else {"SHOP_KEY": key}
-    merged = there.merge(there.last, **variables)
+    merged = someone.merge(someone.last, **variables)
     assert merged.code == 0, merged
     assert "POST /vault_secrets" in sandbox.calls()
 

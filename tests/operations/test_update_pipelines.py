@@ -49,7 +49,7 @@ def test_files_of_an_earlier_version_are_replaced_once(write: Write, host: str) 
     assert states(folder, host) == {State.CURRENT}
 
 
-def test_edits_are_kept_and_the_difference_is_a_conflict(write: Write) -> None:
+def test_an_edited_file_is_unchanged_and_the_difference_is_a_conflict(write: Write) -> None:
     folder = write()
     edited = (folder / APPLY).read_text().replace("timeout-minutes: 60", "timeout-minutes: 90")
     (folder / APPLY).write_text(edited)
@@ -82,7 +82,7 @@ def test_own_lines_and_the_package_are_carried_over(write: Write) -> None:
     assert OWN in (folder / APPLY).read_text()
 
 
-def test_a_file_without_a_header_is_kept_unless_it_is_as_generated(write: Write) -> None:
+def test_a_file_without_a_header_is_unchanged_unless_it_is_as_generated(write: Write) -> None:
     folder = write()
     generated = pipelines.read_pipelines("github")[APPLY]
     for text, state in ((generated, State.OUTDATED), (generated + "# more\n", State.CHANGED)):

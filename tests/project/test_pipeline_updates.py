@@ -27,7 +27,7 @@ def test_a_header_of_another_text_is_no_proof_that_the_file_was_generated() -> N
     assert compare("github", PATH, existing, "a: 2\n").state is State.CHANGED
 
 
-def test_own_lines_are_kept_in_their_place() -> None:
+def test_own_lines_remain_in_their_place() -> None:
     existing = add_header("github", PATH, f"a: 1\n{OWN}").replace("lines\n# end", "lines\nmine: 1\n# end")
     state, text = compare("github", PATH, existing, f"a: 2\n{OWN}")
     assert state is State.OUTDATED
