@@ -30,6 +30,7 @@ MUTABLE = {
     "project.documents.references.Declared",
     "project.fleets.members.MemberReading",
     "project.documents.budget.Budget",
+    "project.manifests.children.Family",
     "project.manifests.inline._Piece",
     "project.access_tests._Reader",
     "project.policies.load._Reader",
