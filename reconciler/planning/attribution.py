@@ -24,9 +24,15 @@ def attribute(head: Plan, base_plan: Plan, base: Base) -> Plan:
 
     head, base_plan  plans of one snapshot with the same options, of the reviewed and of the base manifests
     """
-    before = {(change.address, change.id): change for change in (*base_plan.changes, *base_plan.additions)}
+    before = {(change.address, change.id): change for change in base_plan.changes}
+    # An addition that the base only reports, and the head deletes, is deleted by the head.
+    added = {(change.address, change.id): change for change in base_plan.additions}
     changes = tuple(_attribute(change, before.pop((change.address, change.id), None)) for change in head.changes)
-    additions = tuple(_attribute(change, before.pop((change.address, change.id), None)) for change in head.additions)
+    additions = tuple(
+        _attribute(change, added.get(key) or before.pop(key, None))
+        for change in head.additions
+        for key in [(change.address, change.id)]
+    )
     withdrawn = tuple(change for change in base_plan.changes if (change.address, change.id) in before)
     base = replace(base, withdrawn=withdrawn)
     return replace(

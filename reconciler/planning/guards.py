@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -67,7 +67,9 @@ def find_required_approvals(
         *_check_account(decisions, index.snapshot.doubt),
         *_check_kinds(decisions, parts, index, options),
         *delivery_targets.find_overwrite_approvals(decisions, index.snapshot),
-        *_check_shares(decisions, owned, options),
+        *_check_shares(
+            decisions, owned, options, {addition.decision.address for addition in additions if addition.is_unlisted}
+        ),
         *_check_empty_manifests(
             owned, len(index.manifest.declarations), options, is_partial=index.manifest.unread is not None
         ),
@@ -208,7 +210,7 @@ def _by_kind(what: str, why: str, decisions: Iterable[Decision], parts: Sequence
 
 
 def _check_additions(additions: Sequence[Addition]) -> Iterator[Approval]:
-    why = "added on the platform; `unmanaged_children: delete` deletes it only with this approval"
+    why = "added on the platform; deleted only with this approval"
     wanted = (addition.decision for addition in additions if addition.is_to_be_deleted and not addition.is_unlisted)
     for approval in _by_kind("delete", why, wanted):
         yield replace(approval, is_optional=True)
@@ -260,13 +262,19 @@ def _is_owned_by_store_only(decision: Decision) -> bool:
     return not decision.kind.keeps_owner and decision.kind.parent is None
 
 
-def _check_shares(decisions: Sequence[Decision], owned: int, options: PlanOptions) -> Iterator[Approval]:
+def _check_shares(
+    decisions: Sequence[Decision], owned: int, options: PlanOptions, unlisted: Collection[Address]
+) -> Iterator[Approval]:
     if options.destroy:
         return
-    # Not counted: credentials whose delivery failed, which the next run replaces, and additions, which are not owned
-    # and are approved by number.
+    # Not counted: credentials whose delivery failed, which the next run replaces, and additions that are approved by
+    # number, which are not owned.
     uncounted = (Reason.UNDELIVERED, Reason.ADDED)
-    deletes = [decision for decision in decisions if decision.ends_live and decision.reason not in uncounted]
+    deletes = [
+        decision
+        for decision in decisions
+        if decision.ends_live and (decision.reason not in uncounted or decision.address in unlisted)
+    ]
     updates = [
         decision
         for decision in decisions

@@ -49,7 +49,7 @@ def test_every_output_begins_with_a_loosened_rule(loosened: Project) -> None:
     texts = {form: (loosened.root / f"out.{form}").read_text(encoding="utf-8") for form in formats}
     text = "This branch loosens a rule"
     assert texts["markdown"].index(text) < texts["markdown"].index("Changes by this branch")
-    assert texts["html"].index(text) < texts["html"].index('id="h-status"')
+    assert texts["html"].index(text) < texts["html"].index('id="h-summary"')
     written = json.loads(texts["json"])
     assert [change["subject"] for change in written["rule_changes"]] == ["guards.require_approval"]
     assert list(written).index("rule_changes") < list(written).index("changes")

@@ -378,7 +378,8 @@ async def test_stale_changes_are_reported_before_the_rest_of_the_plan_is_applied
     events: list[OperationEvent] = []
     result = await open_on(sandbox, root).apply(planned, partial=True, on_event=events.append)
     line = 'IPPolicy/a.description: was "a", is now "by hand"'
-    assert ((line, False) in notes(events), result.reasons) == (True, (line,))
+    skipped = "skipped: update IPPolicy/a: it changed since the plan was created"
+    assert ((line, False) in notes(events), result.reasons) == (True, (line, skipped))
     assert [(skipped.call.id, skipped.why) for skipped in result.skipped] == [
         ("update IPPolicy/a", "it changed since the plan was created")
     ]

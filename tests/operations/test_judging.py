@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler import Runtime, Workspace
+from reconciler.model.change import Action, Cause
 from reconciler.model.plan import Plan
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import Document, domain, policy
@@ -783,3 +784,24 @@ async def test_a_component_of_the_branch_cannot_take_over_rules(sandbox: Sandbox
     repository.commit(*SERVED, OPEN_EDGE, settings=f"{GUARDS}components: [policies, tests, environments]\n")
     plan = await plan_on(sandbox, repository)
     assert list_violated(plan) == ["restricted"]
+
+
+async def test_a_branch_that_begins_to_list_sources_deletes_others_only_with_approval(
+    sandbox: Sandbox, repository: Repository
+) -> None:
+    role = {"role_arn": "arn:aws:iam::123456789012:role/all"}
+    logs = {"log_group_arn": "arn:aws:logs:eu-central-1:123456789012:log-group:all", "auth": {"role": role}}
+    target: Document = {"format": "json", "target": {"logs": logs}}
+    destination: Document = {"kind": "EventDestination", "name": "all", "spec": target}
+    spec: Document = {"destination_ids": [{"ref": "EventDestination/all"}]}
+    subscription: Document = {"kind": "EventSubscription", "name": "audit", "spec": spec}
+    await begin(sandbox, repository, destination, subscription, settings="")
+    (made,) = sandbox.get("/event_subscriptions")["event_subscriptions"]
+    for type_ in ("vault_created.v0", "vault_deleted.v0"):
+        assert sandbox.request("POST", f"/event_subscriptions/{made['id']}/sources", {"type": type_}).is_success
+    repository.commit(destination, {**subscription, "sources": {}}, settings="")
+    plan = await plan_on(sandbox, repository)
+    assert (plan.changes, len(plan.additions)) == ((), 2)
+    assert [approval.flag for approval in plan.approvals] == ["--allow delete:EventSource=2"]
+    plan = await plan_on(sandbox, repository, allow={("delete", "EventSource"): 2})
+    assert [(change.action, change.cause) for change in plan.changes] == [(Action.DELETE, Cause.THIS_CHANGE)] * 2

@@ -135,6 +135,13 @@ def test_a_source_that_its_subscription_does_not_list_is_deleted_without_the_sto
     assert make_plan(declare("EventSubscription/audit"), seen=snapshot(SUBSCRIPTION, *sources)).calls == ()
 
 
+def test_unlisted_sources_count_for_the_share_of_deletions() -> None:
+    source = live("EventSource", "vault_created.v0", parent="esb_1")
+    options = PlanOptions(max_delete_percent=0)
+    plan = make_plan(*list_sources(), seen=snapshot(SUBSCRIPTION, source), options=options)
+    assert [(approval.flag, approval.granted) for approval in plan.approvals] == [("--allow delete:*=1", False)]
+
+
 def test_unlisted_sources_of_another_stack_or_of_an_ignoring_parent_are_unchanged() -> None:
     source = live("EventSource", "vault_created.v0", parent="esb_1")
     elsewhere = replace(snapshot(SUBSCRIPTION, source), elsewhere={source.key: "other"})

@@ -131,13 +131,13 @@ def test_a_change_that_only_the_base_plans_is_withdrawn() -> None:
 
 
 def test_additions_are_compared_with_deletions_of_the_base_and_the_reverse() -> None:
-    """The reviewed manifests may delete what the base only reports."""
+    """The reviewed manifests may delete what the base only reports, and are then the cause."""
     added = deletion(address=at("IPPolicyRule/r"), id="ipr_1", reason=Reason.ADDED)
     other = deletion(address=at("IPPolicyRule/s"), id="ipr_2", reason=Reason.ADDED)
     new = deletion(address=at("IPPolicyRule/t"), id="ipr_3", reason=Reason.ADDED)
     head = Plan("s", changes=(added,), additions=(other, new))
     plan = attribute(head, Plan("s", changes=(other,), additions=(added,)), BASE)
-    assert [change_.cause for change_ in plan.changes] == [Cause.DRIFT]
+    assert [change_.cause for change_ in plan.changes] == [Cause.THIS_CHANGE]
     assert [change_.cause for change_ in plan.additions] == [Cause.DRIFT, Cause.THIS_CHANGE]
     assert plan.base == BASE
 

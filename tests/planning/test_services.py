@@ -68,7 +68,7 @@ def test_each_resource_is_in_one_file_and_a_shared_one_in_no_service_file() -> N
         imported = propose(*live_objects).imported
         files, _ = write.render_files(imported, BY_NAME, "manifests")
         assert {path: [line for line in text.splitlines() if line[:5] == "kind:"] for path, text in files.items()} == {
-            "manifests/ip-policy.yaml": ["kind: IPPolicy", "kind: IPPolicyRule"],
+            "manifests/ip-policy.yaml": ["kind: IPPolicy"],
             "manifests/services/other.yaml": ["kind: TLSEdge"],
             "manifests/services/shop.yaml": ["kind: TLSEdge", "kind: ReservedDomain"],
         }

@@ -233,7 +233,7 @@ def test_the_number_of_instances_is_limited(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", one % "a" + "---\n" + one % "b")
     (line,) = project.problem_lines()
     assert line.endswith(
-        "for_each: for_each expands to more than 50,000 resources in this project; "
+        "for_each: for_each and components expand to more than 50,000 resources in this project; "
         "use less: shorten the largest texts, or insert them in fewer resources"
     )
 

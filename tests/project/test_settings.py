@@ -184,9 +184,18 @@ BASE = {
     "policies": "policies",
     "manifests": "manifests",
     "manifests/a.yaml": "manifests",
+    "components": "components",
     **dict.fromkeys(("tests/access", "tests/access.yaml", "tests/access.yml"), "access tests"),
 }
-FIXED = ("reconciler.yaml", "approvals.yaml", "environments", "tests/access", "tests/access.yaml", "tests/access.yml")
+FIXED = (
+    "reconciler.yaml",
+    "approvals.yaml",
+    "components",
+    "environments",
+    "tests/access",
+    "tests/access.yaml",
+    "tests/access.yml",
+)
 
 
 def store(path: str) -> dict[str, str]:

@@ -66,10 +66,11 @@ def test_the_summary_begins_with_the_number_of_entry_points() -> None:
 
 @pytest.mark.parametrize("page", [render_text(OWN), render_markdown(OWN), render_page(OWN)])
 def test_a_row_has_the_entry_point_both_states_an_example_and_the_cause(page: str) -> None:
-    section = page[page.index("Access") :]
+    is_page = page.startswith("<!doctype")  # which names what needs a person first
+    section = page if is_page else page[page.index("Access") :]
     parts = [
         "https://pay.example.com",
-        "lets in requests that were refused",
+        "will let in requests that are refused today" if is_page else "lets in requests that were refused",
         "203.0.113.0/24",
         "everyone",
         "GET https://pay.example.com/ from 192.0.2.1",
@@ -88,8 +89,8 @@ def test_entry_points_that_one_cause_changes_in_the_same_way_are_one_row() -> No
     (row, *_) = build_outline(REVIEWED).access
     assert (row.entry_point, len(row.more)) == ("https://pay.example.com", 5)
     assert "and 2 more (--format json lists all of them)" in render_text(REVIEWED)
-    for page in (render_markdown(REVIEWED), render_page(REVIEWED)):
-        assert "<details><summary>and 5 more" in page
+    for page, more in ((render_markdown(REVIEWED), 5), (render_page(REVIEWED), 3)):  # a page names three
+        assert f"<summary>and {more} more" in page
         assert "https://za.pay.example.com" in page
     assert [entry["entry_point"] for entry in json.loads(write_plan(REVIEWED))["access"]] == [
         entry.entry_point for entry in ACCESS

@@ -308,6 +308,11 @@ def _same_source(account: Account) -> httpx.Response:
     return account.sandbox.request("POST", path, {"type": "ip_policy_created.v0"})
 
 
+def _unknown_source(account: Account) -> httpx.Response:
+    path = account.place("/event_subscriptions/{id}/sources/{type}").rpartition("/")[0]
+    return account.sandbox.request("POST", path, {"type": "weather_changed.v0"})
+
+
 def _address_on(collection: str) -> Request:
     return create(collection, lambda a: {"hostports": [a.make("/reserved_addrs")["addr"]]})
 
@@ -743,6 +748,7 @@ ROWS = [
     ),
     # Events.
     Row("EVENT_TYPE", 400, "238", create("/event_subscriptions", sources=[{"type": "weather_changed.v0"}])),
+    Row("EVENT_TYPE", 400, "238", _unknown_source),
     Row("NO_SOURCE", 404, "5125", lambda a: get(f"{a.place('/event_subscriptions/{id}')}/sources/vault_created.v0")(a)),
     Row("EVENT_TYPE_MISSING", 400, "238", create("/event_subscriptions", sources=[{"type": ""}])),
     Row("SOURCE_DUPLICATE", 400, "5127", create("/event_subscriptions", sources=[{"type": "vault_created.v0"}] * 2)),

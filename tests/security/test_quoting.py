@@ -37,7 +37,8 @@ SAFE = {
     # texts of this program
     "flags", "only", "states", "' or '.join(states)", "state", "KEY", "_SCHEMAS", "which", "self.timeout",
     "self._git.timeout", "_EXAMPLES.get(variable.type, 'text')", "'it' if len(flags) == 1 else 'them'",
-    "len(addresses)", "arguments[0]",
+    "len(addresses)", "arguments[0]", "host", "chosen_states", "describe_approvals(shapes)",
+    "describe_approvals(review.shapes)", "__version__", "digest", "named",
 }  # fmt: skip
 
 

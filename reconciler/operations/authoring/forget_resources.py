@@ -7,6 +7,7 @@ forgotten one, and where no unique field would identify the object to the stack 
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
@@ -82,7 +83,7 @@ async def forget_resources(
         raise UnusableEdit(f"{_join(whole)} is declared `ensure: forgotten` already")
     after = _check_result(source, changed, loaded, forgetting)
     notes += [
-        f"{address} has the id {id}: `reconciler adopt {address} --id {id}` adopts it in another stack"
+        f"{address} has the id {id}: `reconciler adopt {address} --id {shlex.quote(id)}` adopts it in another stack"
         for address, id in sorted(ids.items())
         if after[environment][address].id is None
     ]
@@ -140,7 +141,8 @@ def _find_referrers(forgetting: _Forgetting) -> Iterator[tuple[Declaration, Addr
 def _describe_referrer(referrer: Declaration, target: Address) -> str:
     return (
         f"{referrer.position}: {referrer.address} refers to {target}: keep the manifest of {target} after the apply. "
-        f"`reconciler forget {target} --env NAME` writes the id that an environment needs for new references"
+        f"`reconciler forget {shlex.quote(str(target))} --env NAME` writes the id that an environment needs for new "
+        "references"
     )
 
 

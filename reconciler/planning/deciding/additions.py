@@ -33,17 +33,24 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class Addition(NamedTuple):
-    """An undeclared child, as the decision that would delete it, with the decision about its parent."""
+    """An undeclared child, as the decision that would delete it, with the decision about its parent.
+
+    is_newly_listed  whether the manifest of its parent lists all children of the kind, and that of the base does not
+    """
 
     decision: Decision
     parent: Decision
+    is_newly_listed: bool = False
 
     @property
     def is_to_be_deleted(self) -> bool:
-        """Whether it will be deleted: at once if it is unlisted, with an approval for `unmanaged_children: delete`."""
+        """Whether it will be deleted: at once if it is unlisted, otherwise with an approval.
+
+        That is for `unmanaged_children: delete`, and for a branch that begins to list the children.
+        """
         declaration = self.parent.declaration
         is_requested = declaration is not None and declaration.lifecycle.unmanaged_children == "delete"
-        return (is_requested or self.is_unlisted) and self.parent.is_kept
+        return (is_requested or self._is_left_out) and self.parent.is_kept
 
     @property
     def is_unlisted(self) -> bool:
@@ -51,6 +58,10 @@ class Addition(NamedTuple):
 
         A child that is removed from the list is then deleted without the store, which may have lost its binding.
         """
+        return self._is_left_out and not self.is_newly_listed
+
+    @property
+    def _is_left_out(self) -> bool:
         declaration, kind = self.parent.declaration, self.decision.kind
         return declaration is not None and kind.name in declaration.listed and not kind.keeps_owner
 
@@ -93,7 +104,8 @@ def find_additions(assignments: Assignments, decided: Iterable[Decision], option
             address = choose_address(kind, live, parent.address, names)
             if _is_selected(options, address, parent.address):
                 names.add(address)
-                additions.append(Addition(_build_deletion(index, kind, address, live), parent))
+                is_newly_listed = (parent.address, kind.name) in options.newly_listed
+                additions.append(Addition(_build_deletion(index, kind, address, live), parent, is_newly_listed))
     return additions
 
 

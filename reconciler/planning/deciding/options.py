@@ -27,6 +27,7 @@ class PlanOptions(Struct, frozen=True):
     approved               the approvals that the project records in Git
     rule_changes           the rules that the branch loosens, compared with its base; None: there is no base
     protected              resources that the base protects
+    newly_listed           resources that list all children of a kind, which those of the base do not
     find_lost_rules        the rules that objects lose by another address; None: there is no base
     adopting               resources whose `lifecycle.adopt` counts as approval; None: all
     zones                  the DNS zones of the project, as written
@@ -50,6 +51,7 @@ class PlanOptions(Struct, frozen=True):
     approved: tuple[ApprovedItem, ...] = ()
     rule_changes: tuple[RuleChange, ...] | None = None
     protected: frozenset[Address] = frozenset()
+    newly_listed: frozenset[tuple[Address, str]] = frozenset()
     find_lost_rules: Callable[[Iterable[tuple[Address, Declaration]]], tuple[RuleChange, ...]] | None = None
     adopting: frozenset[Address] | None = None
     zones: tuple[str, ...] = ()

@@ -59,6 +59,7 @@ def judge(
         max_update_percent=settings["guards.max_update_percent"],
         require_approval=frozenset(risk for risk in Risk if risk in required),
         protected=judging.find_protected(base, head, approved),
+        newly_listed=judging.find_newly_listed(base, head),
         find_lost_rules=partial(judging.find_lost_rules, base),
         adopting=None if "base/manifests" in approved else judging.find_adopting(base, head),
     )

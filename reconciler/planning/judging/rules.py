@@ -127,6 +127,20 @@ def find_protected(base: Rules, head: Rules, approved: Collection[str]) -> froze
     )
 
 
+def find_newly_listed(base: Rules, head: Rules) -> frozenset[tuple[Address, str]]:
+    """The addresses of `head` with the kinds of children that they list, and did not list in `base`.
+
+    A resource that the base does not have is included: it may be adopted, with children.
+    """
+    declared = base.manifest.declarations
+    return frozenset(
+        (address, kind)
+        for address, declaration in head.manifest.declarations.items()
+        for kind in declaration.listed
+        if not any(kind in declared[former].listed for former in _find_formers(base, declaration))
+    )
+
+
 def find_adopting(base: Rules, head: Rules) -> frozenset[Address]:
     """The addresses of `head` whose `lifecycle.adopt` the base has too, so that it counts as approval."""
     declared = base.manifest.declarations

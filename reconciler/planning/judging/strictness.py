@@ -113,6 +113,7 @@ SETTINGS: Final[Mapping[str, Strictness | None]] = {
     "platform.account": PLACE,
     "agent.base_url": PLACE,
     "manifests": PLACE,
+    "components": None,  # a component declares what a manifest may declare, and nothing that judges
     "policies": MORE,
     "limits.requests_per_minute": BUDGET,
     "limits.concurrency": LOWER,

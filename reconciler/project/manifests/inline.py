@@ -5,6 +5,7 @@ Works on formatted texts, in which every document that is no map in braces has o
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -112,10 +113,8 @@ def _move(piece: _Piece, child: Kind, above: Address, parents: Mapping[Address, 
     key = piece.address.name.removeprefix(f"{above.name}-")
     if not key or key == piece.address.name:
         renamed = f"{child.name}/{above.name}-{piece.address.name}"
-        raise Unpatchable(
-            f"its name does not begin with {above.name}-; "
-            f"`reconciler rename {piece.address} {renamed}` renames it, and keeps the object"
-        )
+        command = f"reconciler rename {shlex.quote(str(piece.address))} {shlex.quote(renamed)}"
+        raise Unpatchable(f"its name does not begin with {above.name}-; `{command}` renames it, and keeps the object")
     assert child.part_of is not None
     lines = _to_entry(piece, key, child.part_of.field)
     _insert(parent, child.part_of.inline, lines)
