@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from reconciler.model.problem import Rejected
 from reconciler.operations.errors import UnusableBase
 from reconciler.operations.opening.commits import Commit
+from reconciler.project.files import Unreadable
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.policies.load import load_policies
 from reconciler.project.settings.config import load_config
@@ -233,6 +234,22 @@ def test_the_folder_of_the_project_can_be_a_symlink_in_the_base(repository: Repo
     (repository.folder / "infra").mkdir()
     found = Commit.resolve(repository.folder / "infra", os.environ, commit.id)
     assert set(load(found)) == {"IPPolicy/a"}
+
+
+def test_components_outside_the_copy_are_not_written(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the symlink of the project leads to, they are inside the commit; the copy has a folder for the symlink."""
+    deep = {b"c": {b"d": project({b"a.yaml": POLICY})}, b"escaped": {b"a.yaml": b"inputs: {}\n"}}
+    commit = repository.commit({b"p": Link("a/b/c/d"), b"a": {b"b": deep}})
+    (repository.folder / "p").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(repository.folder.parent))
+    with Commit.resolve(repository.folder / "p", os.environ, commit.id).files() as base:
+        outside = base.root / "../../escaped"
+        with pytest.raises(Rejected) as refused:
+            base.add_components("../../escaped")
+        with pytest.raises(Unreadable, match="outside the Git repository"):
+            base._make_folder("../../escaped")
+        assert not outside.exists()
+    assert [problem.code for problem in refused.value.problems] == ["path-outside-project"]
 
 
 def test_settings_that_are_no_file_are_a_problem_of_the_base(repository: Repository) -> None:

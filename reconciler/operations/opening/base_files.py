@@ -108,6 +108,8 @@ class BaseFiles:
                 raise Rejected([Problem(str(wrong), wrong.remedy, position=where, code=wrong.code)]) from None
 
     def _add_components(self, folder: str) -> None:
+        if os.path.normpath(f"{self._project}/{folder}").split("/")[0] == "..":  # also if a symlink makes it one inside
+            raise _is_outside(folder)
         entry = self._follow(self._top, f"{self._project}/{folder}")
         if entry is None or not entry.is_folder:
             return
@@ -175,7 +177,7 @@ class BaseFiles:
             raise files.Unreadable(f"{cut(path)} is not a regular file", "name a file")
         content = self._objects.read(entry.id, "blob", limit)
         self._make_folder(str(PurePosixPath(path).parent))
-        with _explain_errors(path), (self.root / path).open("wb") as file:
+        with _explain_errors(path), self._target(path).open("wb") as file:
             if content is None:
                 file.truncate(limit + 1)
             else:
@@ -186,7 +188,14 @@ class BaseFiles:
 
     def _make_folder(self, path: str) -> None:
         with _explain_errors(path):
-            (self.root / path).mkdir(parents=True, exist_ok=True)
+            self._target(path).mkdir(parents=True, exist_ok=True)
+
+    def _target(self, path: str) -> Path:
+        """Where a path of the project is written. Raises Unreadable if that is outside the folder of the copy."""
+        target = Path(os.path.normpath(self.root / path))
+        if not target.is_relative_to(os.path.normpath(self.repository)):
+            raise _is_outside(path)
+        return target
 
     def _count_one(self) -> None:
         self._count += 1
@@ -260,6 +269,14 @@ def _leaves(path: str) -> files.Unreadable:
     return files.Unreadable(
         f"{cut(path)} is a symlink to a place outside the project",
         "copy the file into the project",
+        code="path-outside-project",
+    )
+
+
+def _is_outside(path: str) -> files.Unreadable:
+    return files.Unreadable(
+        f"{cut(path)} is outside the Git repository",
+        "write a folder of the repository",
         code="path-outside-project",
     )
 
