@@ -21,7 +21,10 @@ _HEADER: Final = re.compile(
     rf"(?:, environments (?P<environments>[^:\n]*))?: {re.escape(_HOW)}\n"
 )
 _OWN_LINES: Final = re.compile(
-    r"^( *# begin of your own lines[^\n]*\n)(.*?)^( *# end of your own lines\n)", re.MULTILINE | re.DOTALL
+    r"^( *# begin of your own lines[^\n]*\n)"
+    r"((?:(?! *# begin of your own lines| *# end of your own lines\n)[^\n]*\n)*+)"  # to the next begin at most
+    r"( *# end of your own lines\n)",
+    re.MULTILINE,
 )
 _VALUES: Final = {
     "github": re.compile(r"^(  (?:package|index):\n    description: [^\n]*\n    default: )([^\n]*)$", re.MULTILINE),

@@ -32,3 +32,13 @@ def test_own_lines_remain_in_their_place() -> None:
     state, text = compare("github", PATH, existing, f"a: 2\n{OWN}")
     assert state is State.OUTDATED
     assert text.endswith("a: 2\n# begin of your own lines\nmine: 1\n# end of your own lines\n")
+
+
+def test_own_lines_remain_between_begins_without_an_end() -> None:
+    """Each begin is searched up to the next one only, so that the time for many is in proportion to their number."""
+    begin, end = OWN.splitlines(keepends=True)
+    own = f"{begin}mine: 1\n{end}"
+    existing = add_header("github", PATH, f"a: 1\n{OWN}").replace(OWN, begin * 8000 + own + begin * 8000)
+    state, text = compare("github", PATH, existing, f"a: 2\n{OWN}")
+    assert state is State.CHANGED
+    assert text.endswith(f"a: 2\n{own}")
