@@ -163,6 +163,8 @@ CHARGES: list[tuple[str, int, Callable[[Budget], None]]] = [
     ("values", 1, lambda budget: budget.charge_key("a")),
     ("values", 3, lambda budget: budget.charge_content(b"a: 1\n")),
     ("values", 10, lambda budget: budget.charge_copies(10, 0)),
+    ("values", 40, lambda budget: budget.charge_addresses(2, 0)),
+    ("characters", 5, lambda budget: budget.charge_addresses(0, 5)),
     ("instances", 1, lambda budget: budget.charge_instance()),
 ]
 

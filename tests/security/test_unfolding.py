@@ -195,6 +195,19 @@ PROJECTS: Mapping[str, Mapping[str, str]] = {
         + "]\n",
         "manifests/a.yaml": "component: a\nname: a\n",
     },
+    "former names of a use with those of a resource": {
+        "reconciler.yaml": SETTINGS,
+        "components/a.yaml": "inputs: {}\n---\nkind: IPPolicy\nname: a\nspec: {}\nmoved:\n"
+        + "".join(f"- IPPolicy/o{n}\n" for n in range(4000)),
+        "manifests/a.yaml": "component: a\nname: a\nmoved:\n" + "".join(f"- u{n}\n" for n in range(4000)),
+    },
+    "former names of a parent with many inline children": {
+        "reconciler.yaml": SETTINGS,
+        "manifests/a.yaml": "kind: IPPolicy\nname: a\nspec: {}\nmoved:\n"
+        + "".join(f"- IPPolicy/o{n}\n" for n in range(2000))
+        + "rules:\n"
+        + "".join(f"  r{n}: {{cidr: 10.0.0.0/8, action: allow}}\n" for n in range(2000)),
+    },
     "a large target of deliveries": {
         "reconciler.yaml": variables(big=BIG),
         "manifests/a.yaml": "".join(

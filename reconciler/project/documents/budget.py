@@ -14,6 +14,7 @@ from msgspec import Struct
 MAX_CHARACTERS: Final = 60_000_000  # 50,000 resources of 1,200 characters; a plan holds each of them several times
 MAX_VALUES: Final = 3_000_000  # keys and values: 50,000 resources of 30 fields
 MAX_INSTANCES: Final = 50_000  # resources from `for_each` and components
+_VALUES_OF_ADDRESS: Final = 20
 
 
 class OverBudget(Exception):
@@ -76,6 +77,10 @@ class Budget(Struct):
     def charge_copies(self, values: int, characters: int) -> None:
         """Charges what aliases repeat."""
         self._charge(values, characters)
+
+    def charge_addresses(self, count: int, characters: int) -> None:
+        """Charges former addresses. Each costs about as much as twenty values when manifests are read."""
+        self._charge(_VALUES_OF_ADDRESS * count, characters)
 
     def _charge(self, values: int = 0, characters: int = 0, instances: int = 0) -> None:
         self.values -= values

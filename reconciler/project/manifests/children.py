@@ -21,6 +21,7 @@ from reconciler.model.problem import Finding, cut
 from reconciler.model.value import Json
 from reconciler.project import component_files
 from reconciler.project.documents import entries, phrases
+from reconciler.project.documents.budget import Budget, weigh
 from reconciler.project.documents.manifest_document import ManifestDocument
 from reconciler.project.documents.merge import Layer, find_path, layers_of, merge
 from reconciler.project.documents.validation import MAX_FINDINGS
@@ -47,8 +48,8 @@ def may_have(value: Json) -> bool:
     return isinstance(value, dict) and not value.keys() <= _ORDINARY
 
 
-def separate(document: Document) -> Family:
-    """Separates a document from its inline children."""
+def separate(document: Document, budget: Budget) -> Family:
+    """Separates a document from its inline children. Raises OverBudget."""
     value: dict[str, Any] = document.value
     maps = _find_maps(value)
     parent = (
@@ -56,7 +57,7 @@ def separate(document: Document) -> Family:
     )
     family = Family(parent, [], tuple(child.name for child in maps.values()), [])
     for key, child in maps.items():
-        _add_entries(family, document, key, child)
+        _add_entries(family, document, key, child, budget)
     return family
 
 
@@ -113,7 +114,7 @@ def _find_maps(value: Mapping[str, Json]) -> Mapping[str, Kind]:
     return {key: child for key, child in kinds.inline_children(name).items() if key in value}
 
 
-def _add_entries(family: Family, document: Document, key: str, child: Kind) -> None:
+def _add_entries(family: Family, document: Document, key: str, child: Kind, budget: Budget) -> None:
     written, name = document.value[key], document.value.get("name")
     if not isinstance(written, dict):
         text = f"expected a map from name to spec, found {phrases.describe_found(written)}"
@@ -121,6 +122,8 @@ def _add_entries(family: Family, document: Document, key: str, child: Kind) -> N
         return
     if not isinstance(name, str) or not NAME.fullmatch(name):
         return  # reported with the envelope of the parent
+    formers = _former_names(document.value)
+    size = sum(map(weigh, formers))
     for entry, item in written.items():
         findings = list(_check_entry(name, entry, item, child)) if document.sound else []
         family.findings += [replace(found, path=(key, entry, *found.path)) for found in findings]
@@ -130,7 +133,9 @@ def _add_entries(family: Family, document: Document, key: str, child: Kind) -> N
             return
         if NAME.fullmatch(entries.address_of(child, name, entry).name):
             is_sound = document.sound and not findings
-            family.children.append(_to_document(document, key, entry, child, sound=is_sound))
+            budget.charge_addresses(len(formers), size + len(formers) * weigh(f"{child.name}/-{entry}"))
+            former = [str(entries.address_of(child, before, entry)) for before in formers]
+            family.children.append(_to_document(document, key, entry, child, former, sound=is_sound))
 
 
 def _check_entry(parent: str, key: str, entry: Json, child: Kind) -> Iterator[Finding]:
@@ -160,14 +165,16 @@ def _check_entry(parent: str, key: str, entry: Json, child: Kind) -> Iterator[Fi
             )
 
 
-def _to_document(document: Document, key: str, entry: str, child: Kind, *, sound: bool) -> Document:
-    """The document that an entry stands for: the entries of all layers, in the form of a manifest."""
+def _to_document(document: Document, key: str, entry: str, child: Kind, former: list[str], *, sound: bool) -> Document:
+    """The document that an entry stands for: the entries of all layers, in the form of a manifest.
+
+    former  the addresses that the child had below the former names of its parent
+    """
     parent = document.value
     assert child.part_of is not None
     head = {"kind": child.name, "name": entries.address_of(child, parent["name"], entry).name}
     if parent.get("ensure") in ("absent", "forgotten"):
         head["ensure"] = parent["ensure"]
-    former = _former_addresses(parent, child, entry)
     layers: list[Layer] = []
     for layer in layers_of(document.places):
         written, exists = find_path(layer.value, (key, entry))
@@ -184,16 +191,15 @@ def _to_document(document: Document, key: str, entry: str, child: Kind, *, sound
     return merge(layers, own, sound=sound)
 
 
-def _former_addresses(parent: Mapping[str, Json], child: Kind, entry: str) -> list[str]:
-    """The addresses that a child had below the former names of its parent."""
+def _former_names(parent: Mapping[str, Json]) -> list[str]:
+    """The names that a parent had before."""
     moved = parent.get("moved")
     formers = moved if isinstance(moved, list) else [moved]
-    names = [
-        text.partition("/")[2] for text in formers if isinstance(text, str) and text.startswith(f"{parent['kind']}/")
-    ]
-    return [str(entries.address_of(child, name, entry)) for name in names]
+    kind = f"{parent['kind']}/"
+    return [text.removeprefix(kind) for text in formers if isinstance(text, str) and text.startswith(kind)]
 
 
 def _join_moves(former: list[str], own: Json) -> Json:
     written = own if isinstance(own, list) else [own] if own is not None else []
-    return [*written, *(address for address in former if address not in written)]
+    known = {address for address in written if isinstance(address, str)}
+    return [*written, *(address for address in former if address not in known)]

@@ -24,7 +24,7 @@ from reconciler.model.suggestions import did_you_mean, with_suggestion
 from reconciler.model.value import PENDING, Json
 from reconciler.project import component_files, files
 from reconciler.project.documents import functions, phrases, validation
-from reconciler.project.documents.budget import Budget
+from reconciler.project.documents.budget import Budget, weigh
 from reconciler.project.documents.merge import Layer, Role, SourceLocation, merge, own_layer
 from reconciler.project.documents.scope import Scope, name_use
 from reconciler.project.manifests.filling import Filling, Names, Wrong, find_kind
@@ -248,12 +248,16 @@ class Components:
             return  # reported with the envelope
         formers = list(_former_names(written.get("moved"), value.get("moved"), prefix))
         own = [former for former in formers if former.is_local]
-        moved = [former.text for former in formers if not former.is_local]
+        if not own and not scope.former:
+            return
         instances, names = (scope.name, *scope.former), (local, *(former.text for former in own))
+        size = len(names) * sum(map(weigh, instances))
+        size += len(instances) * sum(weigh(f"{prefix}-{name}") for name in names)
+        self._budget.charge_addresses(len(instances) * len(names), size)
+        moved = [former.text for former in formers if not former.is_local]
         moved += [f"{prefix}{instance}-{name}" for instance in instances for name in names]
         moved = [text for text in dict.fromkeys(moved) if text != f"{prefix}{value['name']}"]
-        self._budget.charge(moved)
-        if moved and (own or scope.former):
+        if moved:
             if "moved" not in value:
                 filling.grafts[("moved",)] = use.spot(("moved",))
             value["moved"] = moved

@@ -139,7 +139,7 @@ class Composition:
         if not children.may_have(document.value):
             yield document
             return
-        family = children.separate(document)
+        family = children.separate(document, self._budget)
         self._complete = self._complete and not family.findings
         address = Address(str(document.value.get("kind")), str(document.value.get("name")))
         problems += [_to_problem(finding, document) for finding in family.findings]
