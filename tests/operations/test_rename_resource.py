@@ -329,3 +329,11 @@ def test_a_component_that_other_projects_may_use_is_not_changed(tmp_path: Path) 
     write(root, {"../common/rule.yaml": rule.replace("IPPolicy/office", "IPPolicy/other")})
     write(root, {"manifests/c.yaml": "kind: IPPolicy\nname: other\nspec: {}\n"})
     assert [*after(rename(root, "IPPolicy/office", "IPPolicy/hq"))] == ["manifests/a.yaml"]
+
+
+def test_an_entry_that_for_each_adds_is_renamed_by_hand_in_the_map(root: Path) -> None:
+    many = "kind: IPPolicy\nfor_each: [a]\nname: many-${{ each.key }}\nspec: {}\n"
+    write(root, {"manifests/b.yaml": f"{many}rules: {{lan: {{cidr: 192.0.2.0/24, action: allow}}}}\n"})
+    with pytest.raises(UnusableEdit, match="its entry comes from for_each or an environment") as refused:
+        rename(root, "IPPolicyRule/many-a-lan", "IPPolicyRule/many-a-net")
+    assert "change its key in rules there, and add moved: IPPolicyRule/many-a-lan to the entry" in str(refused.value)

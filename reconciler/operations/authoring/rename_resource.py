@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from reconciler import kinds
 from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Ensure
@@ -85,6 +86,11 @@ def _rename_item(
     by_hand = "change the name in the item by hand, and write moved: {KEY: " + str(old) + "} beside for_each"
     try:
         item = rename_item.find_item(manifests, texts, old, new)
+        if item is None and (part_of := kinds.get(old.kind).part_of) is not None and part_of.inline:
+            text = f"{old} is written in no manifest under its name: its entry comes from for_each or an environment"
+            raise UnusableEdit(
+                text, remedy=f"change its key in {part_of.inline} there, and add moved: {old} to the entry"
+            )
         if item is None:
             raise UnusableEdit(f"{old} is declared with for_each, and no key of it is its name", remedy=by_hand)
         edited = rename_item.rename_item(texts, item, old)
