@@ -22,7 +22,7 @@ _HEADER: Final = re.compile(
 )
 _OWN_LINES: Final = re.compile(
     r"^( *# begin of your own lines[^\n]*\n)"
-    r"((?:(?! *# begin of your own lines| *# end of your own lines\n)[^\n]*\n)*+)"  # to the next begin at most
+    r"((?>(?:(?! *# begin of your own lines| *# end of your own lines\n)[^\n]*\n)*))"  # to the next begin at most
     r"( *# end of your own lines\n)",
     re.MULTILINE,
 )
