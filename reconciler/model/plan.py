@@ -231,7 +231,7 @@ class Plan(Struct, frozen=True):
     base: Base | None = None  # the commit that the plan was compared with
     names: Mapping[str, str] = field(default_factory=dict)
     """By id: what people call the objects whose ids are in values of changes, such as `IPPolicy/office`."""
-    users: Mapping[Address, Users] = field(default_factory=dict)  # of what is updated, replaced or deleted
+    users: Mapping[Address, Users] = field(default_factory=dict)  # of resources that are updated, replaced or deleted
     environment: str = ""  # the environment of the project, if one was selected
     request: Request | None = None  # that of the pipeline in which the plan was created
     version: int = VERSION

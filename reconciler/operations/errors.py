@@ -10,7 +10,7 @@ class InvalidProject(Rejected):
 
 
 class OperationError(ReconcilerError):
-    """The base class of what prevents an operation.
+    """The base class of the exceptions of operations.
 
     lines   one sentence for each problem, with its remedy
     remedy  a remedy for all of them

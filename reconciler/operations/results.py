@@ -198,7 +198,7 @@ class ApplyResult(Struct, frozen=True):
         return len(succeeded) == len(self.plan.calls) and not self.failure
 
     def markdown(self) -> str:
-        """A headline, and tables of what needs a person."""
+        """A headline, and tables of the objects for which a person has to do something."""
         from reconciler.rendering import summary
 
         return summary.render_markdown(self._summarize())
@@ -315,7 +315,7 @@ class ValidationResult(Struct, frozen=True):
         return not any(problem.is_error for problem in self.problems)
 
     def markdown(self) -> str:
-        """A headline, and tables of what needs a person."""
+        """A headline, and tables of the objects for which a person has to do something."""
         from reconciler.rendering import summary
 
         return summary.render_markdown(self._summarize())
