@@ -18,6 +18,9 @@ $ reconciler sandbox --port 4041 > sandbox.log &
 $ cat > reconciler.yaml <<'END'
 > {version: 1, stack: shop, platform: {base_url: http://127.0.0.1:4041, api_key: {from_env: RECONCILER_API_KEY}}}
 > END
+$ faults='{"retry_after": 86400, "faults": [{"host": "shop.example.com", "error_code": "DNS_ERROR"}]}'
+$ curl --silent --output answer.json --request PUT --header "Content-Type: application/json" --data "$faults" \\
+>   http://127.0.0.1:4041/_sandbox/provisioning
 ```
 """
 
