@@ -23,6 +23,7 @@ from reconciler.model.manifest import Path
 from reconciler.model.problem import Position, Problem, Rejected
 from reconciler.model.value import Json
 from reconciler.project.yaml import emit
+from reconciler.project.yaml.formatted import is_formatted
 
 ORDER: Final = (
     "kind", "component", "name", "for_each", "when", "id", "ensure", "moved", "lifecycle", "deliver", "rotate", "with",
@@ -58,6 +59,8 @@ def format_text(text: str, file: str) -> str:
     if before.problems:
         raise Rejected(before.problems)
     formatted = _format_once(text, file)
+    if formatted == text:
+        return text
     for _ in range(_ROUNDS):
         if (lost := _find_loss(before, text, formatted, file)) is not None:
             raise Rejected([lost])
@@ -188,6 +191,12 @@ def _document(text: str, file: str) -> str:
     first, _, rest = text.partition("\n")
     if rest and is_modeline(first):
         return f"{first.rstrip()}\n{_document(rest, file)}"  # belongs to the document, not to the key below
+    if is_formatted(text, ORDER):
+        return text
+    return _round_trip(text, file)
+
+
+def _round_trip(text: str, file: str) -> str:
     text = _reorder(text, file)
     documents = yaml.read(text.encode(), file).documents
     if not documents or not isinstance(documents[0].value, (dict, list)):
