@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,24 @@ def forget(root: Path, *patterns: str, environment: str | None = None) -> Edited
     return edited
 
 
+def states(root: Path, kind: str) -> dict[str, str]:
+    """`ensure` of the declared resources of a kind, by name."""
+    source = ProjectSource(root, runtime=Runtime(environ={}))
+    declared = project_texts.load(source, project_texts.read(source))[None]
+    return {address.name: str(item.ensure) for address, item in declared.items() if address.kind == kind}
+
+
+ITEMS = """\
+kind: IPPolicy
+name: p-${{ each.key }}
+for_each:
+  rome: {rules: {lan: {cidr: 10.0.0.0/16, action: allow}}}
+  oslo: {rules: {lan: {cidr: 10.1.0.0/16, action: allow}}}
+spec: {}
+# map
+"""
+
+
 def test_the_line_is_added_to_a_resource_and_its_children_and_nothing_else_changes(root: Path) -> None:
     write(root, {"manifests/a.yaml": POLICIES.replace("# the first\n", "# the first\nid: ipp_1\n")})
     edited = forget(root, "IPPolicy/office")
@@ -94,13 +113,61 @@ secrets:
 """
 
 
-def test_children_of_for_each_are_forgotten_with_their_parent_only(root: Path) -> None:
-    text = (INLINE % ("v-${{ each.key }}", "${{ each.key }}")).replace("spec:", "for_each: [x]\nspec:")
+def test_a_child_of_every_item_of_for_each_is_forgotten_in_the_map_that_they_share(root: Path) -> None:
+    text = (INLINE % ("v-${{ each.key }}", "${{ each.key }}")).replace("spec:", "for_each: [x, y]\nspec:")
     write(root, {"manifests/c.yaml": text})
-    with pytest.raises(UnusableEdit, match="Secret/v-x-api is declared with other resources in one document"):
-        forget(root, "Secret/v-x-api")
-    forget(root, "Vault/v-x")
+    forget(root, "Secret/v-*-db")
+    assert (root / "manifests/c.yaml").read_text() == text.replace("DB}}", "DB}, ensure: forgotten}")
+    write(root, {"manifests/c.yaml": text})
+    forget(root, "Vault/v-*")
     assert (root / "manifests/c.yaml").read_text() == text.replace("key }}\nfor", "key }}\nensure: forgotten\nfor")
+
+
+def test_the_advice_for_a_child_of_one_item_of_for_each_forgets_it(root: Path) -> None:
+    text = (INLINE % ("v-${{ each.key }}", "${{ each.key }}")).replace("spec:", "for_each: {x: {}, y: {}}\nspec:")
+    write(root, {"manifests/c.yaml": text})
+    with pytest.raises(UnusableEdit, match=r"^manifests/c.yaml:9:3: Secret/v-x-db shares its entry") as refused:
+        forget(root, "Secret/v-x-db")
+    in_entry, in_item = re.findall("write `(.*?)`.*`(.*?)` in the item", str(refused.value))[0]
+    followed = text.replace("DB}}", f"DB}}, {in_entry}}}").replace("x: {}", f"x: {{{in_item}}}")
+    write(root, {"manifests/c.yaml": followed})
+    assert states(root, "Secret") == {
+        "v-x-api": "present", "v-x-db": "forgotten", "v-y-api": "present", "v-y-db": "present"
+    }  # fmt: skip
+
+
+def test_a_child_of_one_item_of_for_each_is_forgotten_in_the_item_that_has_it(root: Path) -> None:
+    text = ITEMS.replace("# map", "rules: ${{ each.value.rules }}")
+    write(root, {"manifests/c.yaml": text})
+    forget(root, "IPPolicyRule/p-oslo-lan")
+    assert (root / "manifests/c.yaml").read_text() == text.replace(
+        "10.1.0.0/16, action: allow", "10.1.0.0/16, action: allow, ensure: forgotten"
+    )
+
+
+@pytest.mark.parametrize("rules", ["${{ each.value.rules }}", "{lan: {cidr: 192.0.2.0/24, action: allow}}"])
+def test_one_item_of_for_each_is_forgotten_with_its_inline_children(root: Path, rules: str) -> None:
+    text = ITEMS.replace("# map", f"rules: {rules}").replace("spec:", "moved: {oslo: IPPolicy/old}\nspec:")
+    write(root, {"manifests/c.yaml": text, "environments/x.yaml": ""})
+    forget(root, "IPPolicy/p-oslo")
+    assert states(root, "IPPolicy") == {"office": "present", "p-rome": "present", "p-oslo": "forgotten"}
+    assert states(root, "IPPolicyRule") == {"desk": "present", "p-rome-lan": "present", "p-oslo-lan": "forgotten"}
+    assert (root / "manifests/c.yaml").read_text().endswith("rules:\n  lan: {}\n")
+
+
+def test_the_advice_for_an_item_of_a_variable_names_its_children(root: Path) -> None:
+    items = "{rome: {lan: {cidr: 10.0.0.0/16, action: allow}}, oslo: {lan: {cidr: 10.1.0.0/16, action: allow}}}"
+    text = "kind: IPPolicy\nname: p-${{ each.key }}\nfor_each: ${{ var.sites }}\nrules: ${{ each.value }}\n"
+    settings = f"{SETTINGS}variables:\n  sites:\n    default: {items}\n"
+    write(root, {"reconciler.yaml": settings, "manifests/c.yaml": text, "environments/x.yaml": ""})
+    with pytest.raises(UnusableEdit, match=r"^reconciler.yaml:5:\d+: .*write `ensure: forgotten` in this entry"):
+        forget(root, "IPPolicyRule/p-oslo-lan")
+    with pytest.raises(UnusableEdit, match="IPPolicy/p-oslo is declared with other resources") as refused:
+        forget(root, "IPPolicy/p-oslo")
+    document = str(refused.value).split("`")[1]
+    without = settings.replace(", oslo: {lan: {cidr: 10.1.0.0/16, action: allow}}", "")
+    write(root, {"reconciler.yaml": without, "manifests/c.yaml": f"{text}---\n{document}\n"})
+    assert states(root, "IPPolicyRule") == {"desk": "present", "p-rome-lan": "present", "p-oslo-lan": "forgotten"}
 
 
 def test_one_item_of_for_each_becomes_a_document_of_its_own(root: Path) -> None:
@@ -177,7 +244,7 @@ def test_a_reference_from_several_environments_needs_their_ids(root: Path) -> No
             'kind: BotUser\nfor_each: "${{ var.names }}"\nname: v-${{ each.key }}\nspec: {name: "${{ each.key }}"}\n',
             UnusableEdit,
             "manifests/c.yaml:1:1: BotUser/v-b is declared with other resources in one document; remove it there, and "
-            "add a document with `kind: BotUser`, `name: v-b` and `ensure: forgotten`",
+            "add the document `{kind: BotUser, name: v-b, ensure: forgotten}`",
         ),
     ],
 )

@@ -27,9 +27,11 @@ from reconciler.operations.errors import InvalidProject, NothingSelected, Unusab
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.project_openers import open_project
 from reconciler.operations.reporting import OnEvent, ignore_event
-from reconciler.project.documents.merge import scope_of
+from reconciler.project.documents.merge import Layer, MergedDocument, Role, scope_of
 from reconciler.project.manifests import forget
+from reconciler.project.manifests.for_each import KEY
 from reconciler.project.settings import environments
+from reconciler.project.yaml import emit
 from reconciler.project.yaml.patch import Unpatchable
 
 
@@ -214,10 +216,32 @@ def _report_shared_document(forgetting: _Forgetting, address: Address) -> Unusab
             f"{position}: {address} belongs to the {scope.describe()}; write `ensure: ${{{{ input.NAME }}}}` there, "
             "and `NAME: forgotten` in the use; `--env NAME` forgets it in one environment"
         )
+    own = declaration.positions.own if isinstance(declaration.positions, MergedDocument) else None
+    if own is not None and own.is_entry:
+        return UnusableEdit(_advise_entry(address, own))
+    maps: dict[str, dict[str, dict[str, str]]] = {}
+    for child in _with_children(frozenset({address}), forgetting.loaded) - {address}:
+        if (above := kinds.get(child.kind).part_of) is not None and child.name.startswith(f"{address.name}-"):
+            maps.setdefault(above.inline, {})[child.name.removeprefix(f"{address.name}-")] = {}
+    document = {"kind": address.kind, "name": address.name, "ensure": "forgotten", **maps}
     return UnusableEdit(
-        f"{position}: {address} is declared with other resources in one document; remove it there, and add a "
-        f"document with `kind: {address.kind}`, `name: {address.name}` and `ensure: forgotten`; `--env NAME` "
-        "forgets it in one environment"
+        f"{position}: {address} is declared with other resources in one document; remove it there, and add the "
+        f"document `{emit.flow(document)}`; `--env NAME` forgets it in one environment"
+    )
+
+
+def _advise_entry(address: Address, own: Layer) -> str:
+    """What to write by hand for an inline child of `for_each`, of a variable or of an environment."""
+    key, entry = map(str, own.below[-2:])
+    at = replace(own.spot(("spec",)), of_key=True)
+    root = own.places.root
+    if at.places is not own.places or own.role is Role.ENVIRONMENT or not isinstance(root, dict) or KEY not in root:
+        return f"{at.position}: {address} cannot be changed here; write `ensure: forgotten` in this entry"
+    name = f"ensure_{entry}"
+    return (
+        f"{at.position}: {address} shares its entry of {key} with the other items of for_each; write `ensure: "
+        f"'${{{{ default(each.value.{name}, \"present\") }}}}'` in this entry, and `{name}: forgotten` in the item, "
+        "which must be a map; `--env NAME` forgets it in one environment"
     )
 
 

@@ -6,6 +6,7 @@ any other: its name is that of the parent, a dash and the key, and its reference
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from reconciler.project.documents.merge import Layer, find_path, layers_of, merg
 from reconciler.project.documents.validation import MAX_FINDINGS
 
 _ORDINARY: Final = frozenset(ManifestDocument.model_fields)
+_EACH_VALUE: Final = re.compile(r"\$\{\{\s*each\.value((?:\.[A-Za-z0-9_-]+)*)\s*\}\}")
 _FOREIGN: Final = ("kind", "spec", "for_each")  # keys of a manifest that an entry does not have
 
 
@@ -104,6 +106,12 @@ def find_place(value: Json, address: Address) -> Path | None:
         if child.name == address.kind and entry != address.name and find_path(value, (key, entry))[1]:
             return (key, entry)
     return None
+
+
+def find_each_value(written: Json) -> Path | None:
+    """The path in each item of `for_each` of a map of children that is written `${{ each.value… }}`; else None."""
+    whole = _EACH_VALUE.fullmatch(written.strip()) if isinstance(written, str) else None
+    return None if whole is None else tuple(whole[1].split(".")[1:])
 
 
 def _find_maps(value: Mapping[str, Json]) -> Mapping[str, Kind]:

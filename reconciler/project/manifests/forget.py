@@ -10,6 +10,7 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Path
 from reconciler.model.value import OMITTED, Json
 from reconciler.project.documents.budget import Budget
+from reconciler.project.documents.merge import find_path
 from reconciler.project.manifests import children, for_each, write
 from reconciler.project.yaml import emit, patch
 
@@ -31,14 +32,17 @@ def forget_in_manifest(
         value = document.value if isinstance(document.value, dict) else {}
         line = document.places[()].line
         if for_each.KEY in value:
-            found = {path: _address(instance) for path, instance in _items(document)}
-            selected = {path: address for path, address in found.items() if address in addresses}
-            if found and len(selected) == len(found) and not {*referenced} & {*selected.values()}:
+            items = dict(_items(document))
+            selected = [path for path, instance in items.items() if _address(instance) in addresses]
+            if items and len(selected) == len(items) and {*referenced}.isdisjoint(map(_address, items.values())):
                 text = _forget_document(text, line, value, None)
-            else:
-                for path, address in reversed(selected.items()):  # the last one first: positions stay valid
-                    text = patch.patch_text(text, line, path, OMITTED)
-                    added = write.append(added, _render(address, ids.get(address)))
+                continue
+            text = _forget_entries(
+                text, line, value, {p: i for p, i in items.items() if p not in selected}, addresses, ids
+            )
+            for path in reversed(selected):  # the last one first: positions stay valid
+                text = _remove_item(text, line, value, path)
+                added = write.append(added, _render(items[path], ids))
         else:
             text = _forget_resources(text, line, value, addresses, ids)
     return write.append(text, added) if added else text
@@ -88,6 +92,44 @@ def _forget_resources(
     return text
 
 
+def _forget_entries(
+    text: str,
+    line: int,
+    value: Mapping[str, Any],
+    items: Mapping[Path, Mapping[str, Any]],
+    addresses: Collection[Address],
+    ids: Mapping[Address, str],
+) -> str:
+    """Changes inline children of items that stay: in their item, or in the map that all items share."""
+    found = [
+        (address, path, place)
+        for path, instance in items.items()
+        for address in children.list_addresses(instance)
+        if (place := children.find_place(instance, address)) is not None
+    ]
+    for address, path, (key, entry) in found:
+        if address not in addresses:
+            continue
+        within = children.find_each_value(value.get(str(key)))
+        if within is not None:
+            at: Path = (*path, *within, entry)
+            text = patch.patch_text(text, line, (*at, "id"), ids[address]) if address in ids else text
+            text = patch.patch_text(text, line, (*at, "ensure"), "forgotten")
+        elif all(other in addresses for other, _, place in found if place == (key, entry)):
+            text = patch.patch_text(text, line, (key, entry, "ensure"), "forgotten")
+    return text
+
+
+def _remove_item(text: str, line: int, value: Mapping[str, Any], path: Path) -> str:
+    """Removes an item, and its former address."""
+    text = patch.patch_text(text, line, path, OMITTED)
+    moved, items = value.get("moved"), value[for_each.KEY]
+    key = str(path[-1] if isinstance(items, dict) else items[path[-1]])
+    if isinstance(moved, dict) and key in moved:
+        text = patch.patch_text(text, line, ("moved", key) if len(moved) > 1 else ("moved",), OMITTED)
+    return text
+
+
 def _forget_document(text: str, line: int, value: Mapping[str, Any], id: str | None) -> str:
     if "ensure" in value:
         text = patch.patch_text(text, line, ("ensure",), "forgotten")
@@ -102,11 +144,27 @@ def _items(document: yaml.Document) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     entries = items.items() if isinstance(items, dict) else enumerate(items) if isinstance(items, list) else ()
     for key, item in entries:
         single = {key: item} if isinstance(items, dict) else [item]
-        alone = document._replace(value={**document.value, for_each.KEY: single})
+        value = {**document.value, for_each.KEY: single}
+        if isinstance(moved := value.get("moved"), dict):
+            own = str(key if isinstance(items, dict) else item)
+            value["moved"] = {own: moved[own]} if own in moved else {}
+        alone = document._replace(value=value)
         for instance in for_each.expand(alone, {}, Budget())[0] or ():
             yield (for_each.KEY, key), instance.value
 
 
-def _render(address: Address, id: str | None) -> str:
-    document = {"kind": address.kind, "name": address.name, **({"id": id} if id else {}), "ensure": "forgotten"}
+def _render(instance: Mapping[str, Any], ids: Mapping[Address, str]) -> str:
+    """A document for an item that was removed, with its inline children: without them, they would be deleted."""
+    own = _address(instance)
+    document: dict[str, Json] = {"kind": own.kind, "name": own.name}
+    document |= {"id": ids[own]} if own in ids else {}
+    document["ensure"] = "forgotten"
+    document |= {"moved": instance["moved"]} if instance.get("moved") else {}
+    for address in children.list_addresses(instance):
+        key, entry = map(str, children.find_place(instance, address) or ())
+        written = find_path(instance, (key, entry))[0]
+        kept = {name: written[name] for name in ("id", "moved") if name in written} if isinstance(written, dict) else {}
+        entries = document.setdefault(key, {})
+        assert isinstance(entries, dict)
+        entries[entry] = kept | ({"id": ids[address]} if address in ids else {})
     return "".join(f"{line}\n" for line in emit.block(document, ""))
