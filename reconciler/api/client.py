@@ -162,6 +162,8 @@ class Client:
         except Failure as failure:
             if isinstance(failure, Transient) and failure.status == 429 and failure.retry_after:
                 self._limiter.hold(failure.retry_after)
+            if errors.is_for_concurrency(failure):
+                self._limiter.narrow()
             raise
 
     async def may_write(self) -> None:

@@ -31,6 +31,7 @@ _PERMANENT = (
     HTTPStatus.HTTP_VERSION_NOT_SUPPORTED,
     HTTPStatus.NETWORK_AUTHENTICATION_REQUIRED,
 )
+_TOO_MANY_AT_ONCE = 225  # the code of a 429 for the number of concurrent requests
 _LONGEST = 500  # characters of a text of the platform; the longest known message has half of that
 
 
@@ -57,6 +58,11 @@ def failure_of(method: str, status: int, body: Json, *, retry_after: float | Non
 def failure_without_answer(method: str, text: str, *, sent: bool) -> Failure:
     """The Failure for a missing response. `sent`: the request may have reached the platform."""
     return Lost(text) if sent and method != "GET" else Transient(text)
+
+
+def is_for_concurrency(failure: Failure) -> bool:
+    """Whether the platform refused a request because too many others were running."""
+    return failure.status == 429 and _number(failure.code) == _TOO_MANY_AT_ONCE
 
 
 def retry_after(value: str | None, now: datetime | None = None) -> float | None:

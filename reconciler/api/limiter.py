@@ -1,7 +1,7 @@
 """Limits the requests of a run to the platform's budget within any window of seconds, in the order of arrival.
 
 A request counts from the moment it is sent until one window after its response, because the platform counts it at some
-moment in between.
+moment in between. How many requests the platform accepts at once is not known until it refuses one.
 """
 
 from __future__ import annotations
@@ -62,6 +62,9 @@ class Limiter:
             self._answered.extend([clock.now() - ago] * min(number, budget))
         self._new_answer = asyncio.Event()
         self._held_until = float("-inf")
+        self._running = 0
+        self._at_once = 0  # requests; 0: no limit
+        self._narrow_until = float("-inf")
 
     @asynccontextmanager
     async def slot(self, requests: int = 1) -> AsyncIterator[Slot]:
@@ -69,14 +72,19 @@ class Limiter:
         requests = min(requests, self._budget or requests)
         tickets: list[int | None] = []
         slot = Slot(0)
+        is_running = False
         try:
             async with self._turn:
+                await self._wait_for_others()
+                is_running = True
+                self._running += 1
                 while len(tickets) < requests:
                     tickets.append(await self._wait_for_room(requests - len(tickets)))
                     self._in_flight += 1
             slot.used = requests
             yield slot
         finally:
+            self._running -= is_running
             self._in_flight -= len(tickets)
             self._end(tickets, slot.used)
 
@@ -92,6 +100,20 @@ class Limiter:
     def hold(self, seconds: float) -> None:
         """Delays all requests, as a Retry-After asks. If that is longer than the patience for reads, requests fail."""
         self._held_until = max(self._held_until, self._clock.now() + seconds)
+
+    def narrow(self) -> None:
+        """Sends fewer requests at once for one window, since the platform refused one for their number."""
+        fewer = max(1, self._running - 1)
+        self._at_once = min(self._at_once or fewer, fewer)
+        self._narrow_until = self._clock.now() + self._window
+
+    async def _wait_for_others(self) -> None:
+        while self._at_once and self._running >= self._at_once:
+            if self._clock.now() >= self._narrow_until:
+                self._at_once = 0
+                return
+            self._new_answer.clear()
+            await self._new_answer.wait()
 
     async def _wait_for_room(self, requests: int) -> int | None:
         """Waits until this number of requests fits into the budget; returns the ledger's ticket for one, or None."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ from reconciler.model.value import Ref, Secret, Template
 from reconciler.project.secrets.sinks import ProjectSinks
 from reconciler.store.journal import StoreJournal
 from reconciler.store.store import Store, open_store
-from tests.harness.engine import create, delete, update
-from tests.harness.platform import KEY, Sandbox
+from tests.harness.engine import VirtualClock, create, delete, update
+from tests.harness.platform import KEY, Sandbox, SandboxProcess
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 
@@ -150,3 +150,17 @@ async def test_a_wrong_key_is_reported_as_missing_permission(sandbox: Sandbox) -
 async def test_the_header_of_the_profile_ngrok_is_accepted(sandbox: Sandbox) -> None:
     async with open_reader(account(sandbox, profile="ngrok", requests_per_minute=0)) as reader:
         assert [page async for page in reader.pages("/bot_users", "bot_users")] == [[]]
+
+
+async def test_a_platform_that_accepts_fewer_requests_at_once_soon_refuses_none(
+    start_sandbox: Callable[..., SandboxProcess],
+) -> None:
+    platform = start_sandbox(latency_ms=100)
+    platform.put("/_sandbox/budget", {"at_once": 6})
+    lists = {(kind.path, kind.list_key) for kind in kinds.every() if kind.parent is None}
+    clock = VirtualClock()
+    async with open_reader(Account(platform.base_url, Secret(KEY, "test")), clock=clock) as reader:
+        snapshot = await observe(reader, kinds.every(), concurrency=32)
+    assert {name: listing.why for name, listing in snapshot.listings.items() if not listing.complete} == {}
+    refused = [entry for entry in platform.log() if entry["status"] == 429]
+    assert 0 < len(refused) < 2 * (len(lists) - 6)  # the platform may still count requests that it has answered

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.errors import failure_of, failure_without_answer, retry_after, sanitize
+from reconciler.api.errors import failure_of, failure_without_answer, is_for_concurrency, retry_after, sanitize
 from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -148,3 +148,11 @@ def test_control_characters_of_a_text_are_removed(text: str, expected: str) -> N
 def test_retry_after_a_date_is_counted_from_now() -> None:
     assert retry_after("Thu, 01 Jan 1970 00:00:30 GMT") == 0
     assert (retry_after("Fri, 01 Jan 2100 00:00:00 GMT") or 0) > 86_400
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [(429, "ERR_NGROK_225", True), (429, "ERR_NGROK_226", False), (429, "", False), (400, "ERR_NGROK_225", False)],
+)
+def test_a_429_for_concurrent_requests_is_told_from_other_limits(status: int, code: str, expected: bool) -> None:
+    assert is_for_concurrency(failure_of("GET", status, {"error_code": code})) is expected

@@ -178,3 +178,37 @@ async def test_a_request_cancelled_during_its_wait_does_not_count_as_sent() -> N
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     assert [time for time, _ in await send(limiter, clock, 1)] == [60]
+
+
+@pytest.mark.parametrize("accepted", [1, 3, 8, 31])
+async def test_after_a_refusal_for_their_number_as_many_requests_run_at_once_as_were_accepted(accepted: int) -> None:
+    clock = VirtualClock()
+    limiter = Limiter(0, clock)
+    running, refused, most = 0, [], 0
+
+    async def one() -> None:
+        nonlocal running, most
+        while True:
+            async with limiter.slot():
+                if running >= accepted:
+                    refused.append(clock.now())
+                    limiter.narrow()
+                else:
+                    running += 1
+                    most = max(most, running)
+                    await clock.sleep(1)
+                    running -= 1
+                    return
+
+    await asyncio.gather(*(one() for _ in range(32)))
+    assert set(refused) == {0.0}
+    assert most == accepted
+    assert clock.now() == -(-32 // accepted)
+
+
+async def test_fewer_requests_at_once_are_sent_for_one_window_only() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(0, clock, window=10)
+    limiter.narrow()
+    assert [time for time, _ in await send(limiter, clock, 3, takes=4)] == [0, 4, 8]
+    assert [time for time, _ in await send(limiter, clock, 2, takes=4)] == [12, 12]

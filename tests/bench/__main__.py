@@ -58,6 +58,11 @@ def _plans(bench: Bench, full: bool) -> Iterator[Row]:
     return bench.no_op_plans((1_000, 3_000, 10_000, 30_000, 100_000) if full else (1_000, 3_000, 10_000))
 
 
+def _latency(bench: Bench, full: bool) -> Iterator[Row]:
+    yield from bench.latency(10_000)
+    yield from bench.rounds()
+
+
 def _sandbox(bench: Bench, full: bool) -> Iterator[Row]:
     yield from bench.sandbox_creates()
     yield from bench.sandbox_pages(100_000 if full else 10_000)
@@ -76,7 +81,7 @@ SECTIONS: dict[str, Callable[[Bench, bool], Iterator[Row]]] = {
     "warm": lambda bench, full: bench.warm_plan(),
     "access": lambda bench, full: bench.access(),
     "requests": lambda bench, full: bench.requests(1_000),
-    "latency": lambda bench, full: bench.latency(10_000),
+    "latency": _latency,
     "apply": lambda bench, full: bench.applies((1_000, 5_000)),
     "update": lambda bench, full: bench.updates(),
     "file": lambda bench, full: bench.plan_file_applies(1_000, 10_000),

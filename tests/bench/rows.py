@@ -141,6 +141,20 @@ class Bench:
         what = f"plan of {size:,} at {LATENCY * 1000:.0f} ms, of the longest chain of pages + own time"
         yield Row(what, Figure.of([wall / limit for wall in walls]), "×", 1.1)
 
+    def rounds(self, size: int = 50, latency: float = 1.0) -> Iterator[Row]:
+        """How many times in turn a plan of few resources waits for the platform: all lists are read at once."""
+        world = self.world(size)
+        walls = []
+        for late in (0.0, latency):
+            with self.account(world, late) as sandbox:
+                runs = measure.measure_repeatedly(self.times, lambda: self._plan(world, sandbox))
+            walls.append(Figure.of([taken.wall for taken in runs]))
+        own, late_walls = walls
+        waited = Figure(
+            *((wall - own.median) / latency for wall in (late_walls.median, late_walls.low, late_walls.high))
+        )
+        yield Row(f"plan of {size} at {latency:g} s, in times of it, without own time", waited, "×", 1.1)
+
     def access(self, size: int = 10_000) -> Iterator[Row]:
         """The analysis of access alone, where every network changes; without changes nothing is analyzed."""
         world = self.world(size)

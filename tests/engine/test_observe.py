@@ -15,6 +15,7 @@ from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Binding, Listing, Live
 from reconciler.model.value import Json
+from reconciler.project.settings.project_file import Limits
 
 
 class Scripted:
@@ -247,7 +248,7 @@ async def test_a_bound_object_that_cannot_be_read_is_not_deleted(failure: Failur
     assert (listing.objects, listing.complete, listing.why) == ((), False, str(failure))
 
 
-async def test_at_most_the_allowed_number_of_lists_are_read_at_once() -> None:
+async def test_all_lists_are_read_at_once_and_at_most_the_allowed_number() -> None:
     running, most = 0, 0
 
     class Counting(Scripted):
@@ -267,6 +268,8 @@ async def test_at_most_the_allowed_number_of_lists_are_read_at_once() -> None:
             running -= 1
             raise Gone("not found", status=404)
 
+    await observe(Counting({}), kinds.list_planned(), concurrency=Limits().concurrency)
+    assert most == len({(kind.path, kind.list_key) for kind in kinds.list_planned() if kind.parent is None})
     addresses = [Address("BotUser", f"b{number}") for number in range(9)]
     bindings = {address: Binding(f"bot_{address.name}") for address in addresses}
     by_id = {"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1"), ("edghtsrt_8", "edghts_1")]}

@@ -55,7 +55,7 @@ def test_settings_at_their_bounds_are_accepted(project: ProjectFolder) -> None:
 
 def test_defaults_of_the_settings_are_those_of_the_documentation(project: ProjectFolder) -> None:
     read = project.config()
-    assert (read.limits.requests_per_minute, read.limits.concurrency, read.limits.settle_seconds) == (None, 16, 10.0)
+    assert (read.limits.requests_per_minute, read.limits.concurrency, read.limits.settle_seconds) == (None, 32, 10.0)
     assert (read.guards.max_delete_percent, read.guards.max_update_percent) == (30, 30)
     assert (read.guards.require_approval, read.policies, read.store) == ([], ("policies",), None)
     assert (read.profile, read.account, read.agent_url) == ("specification", None, "http://127.0.0.1:4040")
@@ -101,7 +101,7 @@ def test_settings_from_a_missing_source_are_unset_with_a_placeholder(project: Pr
         return PENDING
 
     read = load_config(project.root, {}, absent=absent)
-    assert (read.store, read.account, read.base_url, read.limits.concurrency) == (None, None, "https://a.example", 16)
+    assert (read.store, read.account, read.base_url, read.limits.concurrency) == (None, None, "https://a.example", 32)
     value: object = read.settings["x"].value
     assert value == PENDING
     assert sorted(set(asked)) == [("env:NONE", False)]

@@ -59,7 +59,7 @@ class Limits(StrictModel):
         Annotated[int, Between(2, 100_000)] | None,
         Doc("Maximum number of requests in any 60 seconds. Default: 120 with the profile ngrok, otherwise unlimited."),
     ] = None
-    concurrency: Annotated[int, Between(1, 256), Doc("Maximum number of concurrent requests.")] = 16
+    concurrency: Annotated[int, Between(1, 256), Doc("Maximum number of concurrent requests.")] = 32
     settle_seconds: Annotated[
         float,
         Between(0, 600),
