@@ -73,11 +73,11 @@ def test_init_does_not_change_existing_files(shell: Shell) -> None:
 
 def test_an_update_shows_the_difference_and_replaces_no_edited_file(shell: Shell) -> None:
     shell("init", "-y", "--ci", "gitlab")
-    assert shell("init", "--update") == Output(0, "", "")
+    assert shell("init", "--update") == Output(0, "", "up to date: .gitlab-ci.yml\n")
     file = shell.root / ".gitlab-ci.yml"
     now = file.read_text()
     file.write_text(now.replace("timeout", "patience").replace("stages: [plan, apply, drift]", "stages: [plan, apply]"))
-    assert shell("init", "--update", "--check").code == 0  # edited, and of this version
+    assert shell("init", "--update", "--check") == Output(0, "", "up to date, with your edits: .gitlab-ci.yml\n")
     header, _, body = now.partition("\n")
     file.write_text(body.replace("[plan, apply, drift]", "[plan, apply]"))
     check = shell("init", "--update", "--check")
@@ -291,6 +291,21 @@ def test_flags_that_an_existing_project_ignores_are_reported(shell: Shell) -> No
     result = shell("init", "-y", "--no-check", "--base-url", "https://two.example.com")
     assert result.code == 0
     assert "note: reconciler.yaml already exists; ignoring --base-url\n" in result.err
+
+
+def test_pipelines_of_an_existing_project_take_its_stack_and_platform(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RECONCILER_BASE_URL")
+    monkeypatch.setenv("API", sandbox.base_url)
+    shell.write("fresh/reconciler.yaml", "version: 1\nstack: shop\nplatform: {base_url: {from_env: API}}\n")
+    result = shell("init", "fresh", "-y", "--environment", "prod")
+    assert result.err.startswith(f"{sandbox.base_url} accepted the API key.\nkept reconciler.yaml, which")
+    assert "set base_url" not in result.out
+    assert (shell.root / "fresh/environments/prod.yaml").read_text().endswith("stack: shop-prod\n")
+    monkeypatch.delenv("API")
+    result = shell("init", "fresh", "-y")
+    assert result.err.startswith("note: API key not tested: no base URL could be read from reconciler.yaml\nkept ")
 
 
 def test_after_init_and_import_a_plan_only_adopts(shell: Shell, sandbox: Sandbox) -> None:

@@ -61,7 +61,7 @@ def test_an_edited_file_is_unchanged_and_the_difference_is_a_conflict(write: Wri
     header = next(line for line in found[APPLY].diff.splitlines() if line.startswith("+# Generated"))[1:]
     merged = edited.replace(edited.splitlines()[0], header).replace("# earlier\n", "")
     (folder / APPLY).write_text(merged)
-    assert states(folder) == {State.CURRENT}
+    assert states(folder) == {State.CURRENT, State.EDITED}
 
 
 def test_own_lines_and_the_package_are_carried_over(write: Write) -> None:

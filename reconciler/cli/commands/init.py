@@ -129,12 +129,17 @@ def command(
         environments or init_project.default_environments(folder),
         approvers or "",
     )
-    choices = _prompt(defaults, fixed={stack, profile, base_url, host, package}) if is_interactive else defaults
+    project_file = folder / "reconciler.yaml"
+    is_new = not project_file.exists()
+    fixed = {stack, profile, base_url, host, package}
+    choices = _prompt(defaults, fixed, is_new=is_new) if is_interactive else defaults
     _check_choices(folder, choices)
-    key = None if no_check else _try_key(choices, runtime, is_interactive=is_interactive)
+    if not is_new:
+        choices = init_project.with_settings(folder, choices, runtime.environ)
+    key = None if no_check else _try_key(choices, runtime, is_new=is_new, is_interactive=is_interactive)
     flags = {"--stack": stack, "--profile": profile, "--base-url": base_url}
     ignored = [flag for flag, value in flags.items() if value is not None]
-    if ignored and (folder / "reconciler.yaml").exists():
+    if ignored and not is_new:
         output.print_note(f"note: reconciler.yaml already exists; ignoring {', '.join(ignored)}")
     _report_ignored_package(folder, choices, package)
     owners = init_project.find_code_owners(folder, choices.host)
@@ -175,6 +180,10 @@ def _update(folder: Path, host: str | None, environments: tuple[str, ...], *, is
         output.print_result(found.diff)
     for found in updates:
         match found.state:
+            case State.CURRENT:
+                output.print_note(f"up to date: {found.path}")
+            case State.EDITED:
+                output.print_note(f"up to date, with your edits: {found.path}")
             case State.OUTDATED:
                 output.print_note(f"{'outdated' if is_check else 'updated'}: {found.path}")
             case State.CHANGED:
@@ -197,20 +206,23 @@ def _import(folder: Path, runtime: Runtime) -> int:
     return int(import_.command.main(arguments, "reconciler import", standalone_mode=False, obj=runtime))
 
 
-def _prompt(defaults: ProjectChoices, fixed: set[str | None]) -> ProjectChoices:
-    """The choices of the user at the terminal. Values in `fixed` come from options and are not asked for."""
+def _prompt(defaults: ProjectChoices, fixed: set[str | None], *, is_new: bool) -> ProjectChoices:
+    """The choices of the user at the terminal. Not asked for: values in `fixed`, which come from options, and what an
+    existing project file says.
+    """
 
     def ask(question: str, default: str | None, **more: Any) -> str:
         if default is not None and default in fixed:
             return default
         return str(click.prompt(question, default=default, err=True, **more))
 
-    stack = ask("Stack name, unique in the account", defaults.stack)
-    answer = ask("API dialect", defaults.profile, type=click.Choice(_PROFILES))
-    profile = next(profile for profile in _PROFILES if profile == answer)
-    base_url = defaults.base_url
-    if profile == "specification":
-        base_url = ask("Base URL of the API", defaults.base_url)
+    stack, profile, base_url = defaults.stack, defaults.profile, defaults.base_url
+    if is_new:
+        stack = ask("Stack name, unique in the account", stack)
+        answer = ask("API dialect", profile, type=click.Choice(_PROFILES))
+        profile = next(profile for profile in _PROFILES if profile == answer)
+        if profile == "specification":
+            base_url = ask("Base URL of the API", base_url)
     host = ask("CI pipelines for", defaults.host, type=click.Choice(_HOSTS))
     package = defaults.package
     if host != "none":
@@ -230,7 +242,7 @@ def _check_choices(folder: Path, choices: ProjectChoices) -> None:
         raise exit_codes.Stop(exit_codes.USAGE, *lines)
 
 
-def _try_key(choices: ProjectChoices, runtime: Runtime, *, is_interactive: bool) -> str | None:
+def _try_key(choices: ProjectChoices, runtime: Runtime, *, is_new: bool, is_interactive: bool) -> str | None:
     """Tests the API key with one read request and returns it; None without a key. Fails if the key is rejected."""
     from reconciler.cli.terminal import workspaces
     from reconciler.model.value import Secret
@@ -238,7 +250,8 @@ def _try_key(choices: ProjectChoices, runtime: Runtime, *, is_interactive: bool)
 
     key, base_url = init_project.KEY, choices.platform_address
     if base_url is None:
-        output.print_note("note: API key not tested: no base URL")
+        why = "no base URL" if is_new else "no base URL could be read from reconciler.yaml"
+        output.print_note(f"note: API key not tested: {why}")
         return None
     text = runtime.environ.get(key)
     if text is None and is_interactive:

@@ -9,17 +9,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.api.client import Account
 from reconciler.model import dialect
+from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
 from reconciler.operations.authoring.editor_schemas import render_schemas
 from reconciler.operations.runtime import Runtime
+from reconciler.operations.validate import make_placeholder
 from reconciler.project import atomic_write, files, named_files, pipeline_updates, pipelines
 from reconciler.project.files import Unreadable
 from reconciler.project.rule_files import list_rule_files
 from reconciler.project.settings import connection, environments, project_file
+from reconciler.project.settings.config import load_config
 
 KEY = "RECONCILER_API_KEY"
 _PLACEHOLDER = "https://api.example.com"  # in the project file until the address is known
@@ -125,6 +129,18 @@ def check_choices(choices: ProjectChoices) -> Mapping[str, str]:
 def default_environments(folder: Path) -> tuple[str, ...]:
     """The environments of the project, in the order in which pipelines apply a merge."""
     return tuple(pipelines.sort_environments(environments.environment_names(folder)))
+
+
+def with_settings(folder: Path, choices: ProjectChoices, environ: Mapping[str, str]) -> ProjectChoices:
+    """The choices with the stack and the platform of the existing project file, which `write_project` keeps.
+
+    The platform is unknown if the file has errors, or names it by a variable that is not set.
+    """
+    try:
+        config = load_config(folder, environ, None, make_placeholder)
+    except Rejected:
+        return replace(choices, base_url=None, profile="specification")
+    return replace(choices, stack=config.stack, profile=config.profile, base_url=config.base_url)
 
 
 def find_code_owners(folder: Path, host: str) -> str | None:

@@ -44,7 +44,7 @@ def update_pipelines(
             updates.append(PipelineUpdate(path, State.MISSING))
             continue
         state, new = compare(host, path, text, generated, names)
-        if state is State.CURRENT:
+        if state in (State.CURRENT, State.EDITED):
             updates.append(PipelineUpdate(path, state))
             continue
         updates.append(PipelineUpdate(path, state, "".join(_diff(path, text, new))))
