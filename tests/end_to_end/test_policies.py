@@ -52,7 +52,7 @@ def test_a_plan_shows_a_violation_in_every_format_and_exits_with_4(ruled: Projec
     result = ruled(
         "plan", *(word for form in forms for word in ("--format", f"{form}=plan.{form}")), "--format", "text"
     )
-    assert (result.code, result.err) == (4, "1 error\n")
+    assert (result.code, result.err) == (4, "1 error in the plan\n")
     assert "(policy described)" in " ".join(result.out.split())
     for form in forms:
         assert "has no description" in (ruled.root / f"plan.{form}").read_text()
@@ -73,7 +73,7 @@ def test_an_apply_with_a_violation_changes_nothing(ruled: Project, sandbox: Sand
 def test_a_policy_of_severity_warning_does_not_stop_an_apply(ruled: Project) -> None:
     ruled.write("policies/all.yaml", f"{NAMED}severity: warning\n")
     bare(ruled)
-    assert ruled("plan").err == "1 warning: policy\n"
+    assert ruled("plan").err == "1 warning in the plan: policy\n"
     assert ruled("apply", "-y", "-q").code == 0
 
 

@@ -131,7 +131,9 @@ def test_a_plan_from_a_snapshot_without_the_secret_has_no_changes(stranger: Proj
     assert "No changes. 4 resources match the manifests." in result.out
     assert re.search(r"warning: planned from a snapshot of \d{4}-\d\d-\d\d \d\d:\d\d UTC", result.out)
     age = r"(less than a second|\d+ seconds?)"
-    expected = rf"Planned from snapshot snapshot\.json, which is {age} old\.\n1 warning: planned-from-snapshot\n"
+    expected = (
+        rf"Planned from snapshot snapshot\.json, which is {age} old\.\n1 warning in the plan: planned-from-snapshot\n"
+    )
     assert re.fullmatch(expected, result.err)
 
 

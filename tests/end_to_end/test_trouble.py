@@ -125,7 +125,7 @@ def test_a_collection_that_cannot_be_read_stops_its_own_kind(on_sandbox: Project
 ! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: The database is
   away. (status 500); try again; nothing is planned for a kind until its list is complete
 """,
-        "The database is away. (status 500); retrying\n1 error\n",
+        "The database is away. (status 500); retrying\n1 error in the plan\n",
     )
 
 
@@ -153,7 +153,7 @@ def test_a_next_page_elsewhere_is_not_followed(project: Project) -> None:
 
 Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
 """,
-        "1 error\n",
+        "1 error in the plan\n",
     )
 
 
@@ -173,7 +173,7 @@ def test_circular_pages_are_reported(project: Project) -> None:
 
 Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
 """,
-        "1 error\n",
+        "1 error in the plan\n",
     )
 
 

@@ -66,6 +66,27 @@ class Merged(Repository):
             self.environ = before
 
 
+def test_a_plan_without_the_secrets_names_their_variables_and_the_option_that_needs_none(on_sandbox: Project) -> None:
+    on_sandbox.environ |= SECRETS
+    on_sandbox.write("manifests/all.yaml", f"{VAULT}---\n{secret()}---\n{edge()}")
+    assert on_sandbox("apply", "-y").code == 0
+    on_sandbox.write("manifests/all.yaml", f"{secret()}---\n{edge()}")
+    for name in SECRETS:
+        on_sandbox.environ.pop(name)
+    planned = on_sandbox("plan")
+    assert planned.code == 1
+    assert planned.err.endswith(
+        "note: secrets that are not set here: FIRST, LOGIN; a job that may not read them plans with --secrets "
+        "unchanged, which assumes that they are as last applied\n"
+    )
+    # Only what no manifest declares, and by its address: the others have their own problems.
+    [vault] = [line for line in planned.out.splitlines() if "no valid manifest declares" in line]
+    assert vault.strip().startswith("warning: no valid manifest declares Vault/v (vault_")
+    assert "secret_" not in planned.out
+    assert "in the plan" in planned.err
+    assert "secrets that are not set" not in on_sandbox("plan", *ASSUME).err
+
+
 @pytest.fixture
 def forge(tmp_path: Path) -> Iterator[Forge]:
     forge = Forge(artifacts=tmp_path / "artifacts")

@@ -112,7 +112,7 @@ def command(
     plan_output.show(drift.plan, opened, common, chosen, Flavour.DRIFT, snapshot=drift.snapshot)
     if unmanaged:
         _show_unmanaged(drift.plan, drift.snapshot, opened.manifest)
-    workspaces.print_tally(drift.plan)
+    workspaces.print_tally(drift.plan, "drift check")
     if issues is not None:
         earlier = _update_issue(issues, opened, drift, earlier, progress)
     # Last, so that the drift is printed even if a notification fails.

@@ -14,13 +14,17 @@ from reconciler.cli.terminal import (
     exit_codes,
     formats,
     options,
+    output,
     output_files,
     plan_output,
     snapshot_options,
 )
 from reconciler.cli.terminal.group import Command
 
+UNSET = "unset-environment-variable"
+
 if TYPE_CHECKING:
+    from reconciler.model.plan import Plan
     from reconciler.operations.open_project import OpenProject
     from reconciler.operations.workspace import Workspace
 
@@ -98,11 +102,22 @@ def command(
         plan_files.write_plan(out, plan, opened.runtime.environ)
     plan_output.show(plan, planned.project, common, chosen, snapshot=planned.snapshot)
     workspaces.print_tally(plan)
+    _print_unset_secrets(plan)
     is_judged = all(problem.rule for problem in plan.blocking_errors)  # a policy that an approval can replace, too
     if fail_on is not None and is_judged and plan.missing_approvals:
         approvals.print_missing(plan)
         return exit_codes.BLOCKED
     return workspaces.exit_code(plan, changes=exit_codes.CHANGES if detailed_exitcode else exit_codes.DONE)
+
+
+def _print_unset_secrets(plan: Plan) -> None:
+    """Names the variables with secrets that are not set, and how a job plans that may not read them."""
+    unset = {str(problem.values["secret"]) for problem in plan.problems if problem.code == UNSET and problem.values}
+    if unset:
+        output.print_note(
+            f"note: secrets that are not set here: {', '.join(sorted(unset))}; a job that may not read them plans with "
+            "--secrets unchanged, which assumes that they are as last applied"
+        )
 
 
 def _check_plan_key(common: options.Options) -> None:

@@ -96,9 +96,12 @@ def problems_exit_code(problems: Sequence[Problem]) -> int:
     return exit_codes.BLOCKED if all(error.rule for error in errors) else exit_codes.ERROR
 
 
-def print_tally(plan: Plan) -> None:
-    """Prints the number of problems and the codes of warnings on standard error, for plans written to a file."""
+def print_tally(plan: Plan, of: str = "plan") -> None:
+    """Prints the number of problems and the codes of warnings on standard error, for plans written to a file.
+
+    of  what has these problems: `plan` or `drift check`
+    """
     problems = [problem for problem in plan.problems if problem.severity is not Severity.NOTE]
     if problems:
         codes = sorted({problem.code for problem in problems if not problem.is_error and problem.code})
-        output.print_note(output.tally(problems) + (f": {', '.join(codes)}" if codes else ""))
+        output.print_note(f"{output.tally(problems)} in the {of}" + (f": {', '.join(codes)}" if codes else ""))

@@ -44,7 +44,11 @@ class OrphanRules(Struct, frozen=True):
             if self.options.selects(address) and not (spared and index.reserved_addresses.get(live.key) in spared)
         ]
         if index.manifest.unread is not None:
-            undeclared = [live.id for address, live in selected if not self._is_certain(address, live)]
+            undeclared = [
+                f"{address} ({live.id})"
+                for address, live in selected
+                if not self._is_certain(address, live) and address not in index.manifest.unread.addresses
+            ]
             selected = [(address, live) for address, live in selected if self._is_certain(address, live)]
             yield from [report_undeclared(undeclared)] if undeclared else []
         doubtful = find_shared_records(selected)
@@ -121,10 +125,13 @@ def _report_unlisted(address: Address, live: Live, why: str) -> Problem:
     )
 
 
-def report_undeclared(ids: list[str]) -> Problem:
-    """The warning that objects are not deleted, since an invalid manifest may declare them."""
-    first = ", ".join(sorted(ids)[:_MOST_NAMES]) + (
-        f" and {len(ids) - _MOST_NAMES} more" if len(ids) > _MOST_NAMES else ""
+def report_undeclared(objects: list[str]) -> Problem:
+    """The warning that objects are not deleted, since an invalid manifest may declare them.
+
+    objects  as `Kind/name (ID)`; not those that an invalid manifest is known to declare, which has its own problem
+    """
+    first = ", ".join(sorted(objects)[:_MOST_NAMES]) + (
+        f" and {len(objects) - _MOST_NAMES} more" if len(objects) > _MOST_NAMES else ""
     )
     return Problem(
         f"no valid manifest declares {first}; nothing is deleted while a manifest is invalid",

@@ -144,7 +144,10 @@ def _validate(value: dict[str, Any], kind: Kind | None) -> tuple[ManifestDocumen
 def _with_example(finding: Finding, kind: Kind | None) -> Finding:
     """Replaces the remedy of a finding by a more specific one: the right place of a key, or an example value."""
     if finding.code == "unknown-field" and len(finding.path) == 1:
-        remedy = suggest_place(str(finding.path[0]), kind)
+        name = str(finding.path[0])
+        remedy = suggest_place(name, kind)
+        if not remedy and kind is not None and not did_you_mean(name, ManifestDocument.model_fields):
+            remedy = _list_fields(kind)
         return replace(finding, remedy=remedy) if remedy else finding
     if finding.code != "wrong-type" or not finding.path:
         return finding
@@ -168,6 +171,16 @@ def suggest_place(name: str, kind: Kind | None) -> str:
     if near := did_you_mean(name, kinds.inline_children(kind.name)):
         return near
     return f"write it under spec, as in spec: {{{name}: …}}" if name in kind.by_name else ""
+
+
+def _list_fields(kind: Kind) -> str:
+    """The remedy for an unknown key of a manifest: the fields that a manifest of this kind has."""
+    if kind.home is Home.FILE:
+        return f"use {phrases.join_words(kind.by_name)} in spec"
+    optional = [name for name in ManifestDocument.model_fields if name not in ("kind", "name", "spec")]
+    beside = [name for name in optional if kind.one_time is not None or name not in ("deliver", "rotate")]
+    inside = phrases.join_words(kind.by_name)
+    return f"use {phrases.join_words([*kinds.inline_children(kind.name), *beside])} beside spec, or {inside} in spec"
 
 
 _PARTS: Mapping[str, type[BaseModel]] = {"lifecycle": Lifecycle, "rotate": RotationSettings}

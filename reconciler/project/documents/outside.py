@@ -51,6 +51,7 @@ class Outside:
                 f"the environment variable {cut(name)} is not set",
                 f"export {shlex.quote(cut(name))} where reconciler runs",
                 code="unset-environment-variable",
+                values={"secret": name} if is_secret else None,
             )
         if not text.isascii() and "\udc80" <= max(text) <= "\udfff":
             raise Unresolved(
@@ -63,6 +64,7 @@ class Outside:
                 f"the environment variable {cut(name)} is empty",
                 f"export {shlex.quote(cut(name))} where reconciler runs",
                 code="unset-environment-variable",
+                values={"secret": name},
             )
         return text
 
