@@ -17,7 +17,7 @@ from reconciler.model.value import Json
 
 if TYPE_CHECKING:
     from reconciler.operations.open_project import OpenProject
-    from reconciler.store.store import Store
+    from reconciler.store.reading import StoreReader
 
 
 class ListedObject(Struct, frozen=True):
@@ -40,7 +40,7 @@ class AccountListing(Struct, frozen=True):
     incomplete: Mapping[str, str]
 
 
-async def list_account(project: OpenProject, reader: Reader, store: Store | None) -> AccountListing:
+async def list_account(project: OpenProject, reader: Reader, store: StoreReader | None) -> AccountListing:
     """Lists each collection of the platform once. A collection that the platform does not have is left out."""
     listed = [*kinds.every(), *read_only.KINDS]
     snapshot = await observe(reader, listed, concurrency=project.parallelism)
@@ -64,7 +64,7 @@ def _find_objects(listed: list[Kind], snapshot: Snapshot) -> Iterator[tuple[Kind
                 yield kind, live
 
 
-async def _read_owners(stack: str, store: Store | None) -> Mapping[tuple[str, str], tuple[str, str]]:
+async def _read_owners(stack: str, store: StoreReader | None) -> Mapping[tuple[str, str], tuple[str, str]]:
     """Stack and address by kind and locator, of objects that have no owner record."""
     if store is None:
         return {}

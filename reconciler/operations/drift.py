@@ -22,7 +22,7 @@ from reconciler.model.snapshot import Snapshot
 from reconciler.operations import access_checks
 from reconciler.operations.drift_state import IN_SYNC, DriftState, find_state, follow_states
 from reconciler.operations.errors import InvalidProject
-from reconciler.operations.opening.stores import open_existing_store, open_project_store, store_location
+from reconciler.operations.opening.stores import open_drift_history, open_existing_store, store_location
 from reconciler.operations.reporting import Note, OnEvent, ignore_event
 from reconciler.operations.results import DriftResult
 from reconciler.operations.selection import check_selection
@@ -179,8 +179,8 @@ async def record_drift(project: OpenProject, found: DriftResult, on_event: OnEve
     if why := describe_unread(found.plan):
         on_event(Note(f"note: drift check not recorded, because {why}"))
         return
-    async with open_project_store(project.config) as store:
-        await store.drift_history.record(project.manifest.stack, build_check(project, found))
+    async with open_drift_history(project.config) as history:
+        await history.record(project.manifest.stack, build_check(project, found))
 
 
 def _list_openings(plan: Plan) -> Iterator[Opening]:

@@ -10,7 +10,7 @@ from reconciler.operations.opening.stores import open_existing_store
 from reconciler.project.settings.config import Config
 
 if TYPE_CHECKING:
-    from reconciler.store.store import RecordedCall
+    from reconciler.store.reading import RecordedCall
 
 
 async def read_calls(config: Config, limit: int) -> Sequence[RecordedCall]:

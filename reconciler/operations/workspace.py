@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from reconciler.operations.dns_records import DNSReport
     from reconciler.operations.status import StatusResult
     from reconciler.planning.importing.survey import Selects
-    from reconciler.store.store import RecordedCall
+    from reconciler.store.reading import RecordedCall
 
 
 class Workspace(OpenProject):

@@ -15,7 +15,7 @@ from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import create_id
 from reconciler.model.snapshot import Binding
-from reconciler.store import database, schema
+from reconciler.store import database, encoding, schema
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import LockLost, StoreError
 from reconciler.store.lock import LOCK_SECONDS
@@ -109,11 +109,11 @@ class StoreJournal:
             "stack": self._key(intent.stack),
             "address": str(intent.address),
             "path": intent.path,
-            "before": schema.encode_json(sorted(intent.before)),
-            "identity": schema.encode_json(dict(intent.identity)),
+            "before": encoding.encode_json(sorted(intent.before)),
+            "identity": encoding.encode_json(dict(intent.identity)),
         }
-        place = schema.encode_json(asdict(intent.place)) if intent.place is not None else None
-        seal = schema.seal(intent.id, *content.values(), *([place] if place is not None else []))
+        place = encoding.encode_json(asdict(intent.place)) if intent.place is not None else None
+        seal = encoding.seal(intent.id, *content.values(), *([place] if place is not None else []))
         row = {"id": intent.id, "opened": self._now(), "concluded": None, "object": None, "seal": seal, **content}
         row["place"] = place
         plan_rows = self._plan_rows(create_id(intent.address), intent.id)
@@ -127,7 +127,7 @@ class StoreJournal:
         await self._write([("intent", intent_id)], (_RECORD_OBJECT, {"intent": intent_id, "made": object_id}))
 
     async def record_receipt(self, intent_id: str) -> None:
-        seal = schema.seal(intent_id, self._stack)
+        seal = encoding.seal(intent_id, self._stack)
         row = {"intent": intent_id, "stack": self._stack, "of": self._stack, "at": self._now(), "seal": seal}
         await self._write([("receipt", intent_id)], (_REMOVE_RECEIPT, {"intent": intent_id}), (_ADD_RECEIPT, row))
 
@@ -141,11 +141,11 @@ class StoreJournal:
                 "stack": self._stack,
                 "address": str(address),
                 "object": binding.id,
-                "applied": schema.encode_json(dict(binding.applied)),
+                "applied": encoding.encode_json(dict(binding.applied)),
                 "protect": int(binding.protect),
                 "replaces": binding.replaces,
             }
-            seal = schema.seal(*content.values(), *([1] if binding.adopted else []))
+            seal = encoding.seal(*content.values(), *([1] if binding.adopted else []))
             rows.append((_BIND, {"seal": seal, "adopted": int(binding.adopted), **content}))
         await self._write([("binding", address) for address in bindings], *rows)
 
@@ -154,9 +154,9 @@ class StoreJournal:
         content = {
             "stack": self._stack,
             "account": membership.account,
-            "witnesses": schema.encode_json(membership.witnesses),
+            "witnesses": encoding.encode_json(membership.witnesses),
         }
-        row = {"seal": schema.seal(*content.values()), **content}
+        row = {"seal": encoding.seal(*content.values()), **content}
         await self._write(["account"], (_REMOVE_ACCOUNT, {"stack": self._stack}), (_ADD_ACCOUNT, row))
 
     async def record(self, ended: Ended) -> None:
@@ -188,7 +188,7 @@ class StoreJournal:
         if not self._plan:
             return []
         keys = {"plan": self._plan, "call": call, "intent": intent}
-        row = {**keys, "at": self._now(), "seal": schema.seal(*keys.values())}
+        row = {**keys, "at": self._now(), "seal": encoding.seal(*keys.values())}
         return [(_REMOVE_PLAN_CALL, {f"of_{name}": value for name, value in keys.items()}), (_ADD_PLAN_CALL, row)]
 
     async def check_lock(self) -> None:

@@ -1,18 +1,12 @@
 """The tables, for SQLite and PostgreSQL alike. Times are seconds since 1970, in UTC.
 
-Rows on which plans depend have a digest of their content, the seal: SQLite detects a broken page, but not a changed bit
-in a text.
+Rows on which plans depend have a digest of their content, the seal (`encoding`): SQLite detects a broken page, but not
+a changed bit in a text.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-
 from sqlalchemy import Column, Float, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
-
-VERSION = 8  # that of the first release; stores of earlier versions were written before it, and are refused
-NAME = "reconciler"  # the schema of the tables on a server
 
 metadata = MetaData()
 
@@ -263,12 +257,3 @@ fleet_pauses = Table(
     Column("reason", Text, nullable=False),
     Column("actor", String, nullable=False),
 )
-
-
-encode_json = json.JSONEncoder(sort_keys=True).encode
-"""Encodes JSON for a row, as `json.dumps` would, which builds a new encoder for each call."""
-
-
-def seal(*content: object) -> str:
-    """The digest of a row's content."""
-    return hashlib.blake2b(encode_json(content).encode(), digest_size=8).hexdigest()

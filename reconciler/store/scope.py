@@ -6,7 +6,8 @@ import os
 import secrets
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, and_, func
+
+from reconciler.store.sql import Condition
 
 _AFTER_SLASH = chr(ord("/") + 1)
 
@@ -31,20 +32,17 @@ class Scope(Struct, frozen=True):
         """The stack with a key of this scope."""
         return key.removeprefix(self._prefix)
 
-    def contains(self, column: ColumnElement[str], dialect: str) -> ColumnElement[bool]:
+    def contains(self, column: str) -> Condition:
         """Whether the key in a column belongs to this scope; with an index of the column, reads only its rows.
 
         LIKE would ignore upper and lower case on SQLite, and a range of texts depends on the language on a server.
         """
         if not self.name:
-            return column.not_like("%/%")
-        less, not_less = ("~<~", "~>=~") if dialect == "postgresql" else ("<", ">=")
-        rest = func.substr(column, len(self._prefix) + 1)
-        return and_(
-            column.bool_op(not_less)(self._prefix),
-            column.bool_op(less)(f"{self.name}{_AFTER_SLASH}"),
-            rest.not_like("%/%"),
-        )
+            return Condition(f"{column} NOT LIKE '%/%'", {})
+        begins = f"{column} {{ge}} :scope AND {column} {{lt}} :after_scope"
+        rest = f"substr({column}, {len(self._prefix) + 1})"
+        values = {"scope": self._prefix, "after_scope": f"{self.name}{_AFTER_SLASH}"}
+        return Condition(f"{begins} AND {rest} NOT LIKE '%/%'", values)
 
 
 WITHOUT_SCOPE = Scope()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -108,14 +109,17 @@ def test_validation_loads_neither_network_nor_database(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_a_plan_without_store_and_changes_loads_only_what_a_refresh_needs(
-    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RECONCILER_STORE", "memory:")
+def test_a_plan_without_changes_loads_only_what_a_refresh_needs(shell: Shell, sandbox: Sandbox) -> None:
     assert shell("apply", "--auto-approve").code == 0
+    with sqlite3.connect(shell.root / "state/reconciler.db") as connection:  # the objects are no longer new
+        connection.execute("UPDATE intents SET concluded = 0")
+    connection.close()
     found = load_modules("plan", folder=shell.root)
     assert found & (NEEDED_FOR_CHANGES | {"html"}) == set()
+    assert "reconciler.store.reading" in found
     assert {name.partition(".")[0] for name in found} & HEAVY == {"aiohttp", "asyncio", "httpx", "pydantic", "yaml"}
+    for words in (("drift", "--record"), ("status",)):
+        assert "sqlalchemy" not in load_packages(*words, folder=shell.root)
 
 
 @pytest.mark.usefixtures("over_socket")

@@ -6,7 +6,8 @@ import os
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +16,12 @@ import pytest
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding
-from reconciler.store import schema
+from reconciler.store import encoding
 from reconciler.store.account import AccountMembership
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import Damaged, Foreign, StoreError, Unavailable
-from reconciler.store.store import Store, open_store
+from reconciler.store.reading import StoreReader, open_reader
+from reconciler.store.store import open_store
 
 PAGE = 4096
 FRAME = 24 + PAGE  # of the log, after a header of 32 bytes
@@ -29,7 +31,7 @@ State = tuple[object, ...]
 NOTHING: State = ({}, (), frozenset(), None)
 
 
-async def state(store: Store) -> State:
+async def state(store: StoreReader) -> State:
     return (
         await store.bindings("prod"),
         await store.find_open_intents("prod"),
@@ -39,8 +41,26 @@ async def state(store: Store) -> State:
 
 
 async def read(file: Path) -> State:
-    async with open_store(str(file)) as store:
+    """The state as an apply finds it. A plan finds the same, or refuses the file with the same words."""
+    if not file.exists():
+        return await _read(open_store(str(file)))
+    planned, applied = [await _catch(_read(opened)) for opened in (open_reader(str(file)), open_store(str(file)))]
+    assert (type(planned), str(planned)) == (type(applied), str(applied))
+    if isinstance(applied, StoreError):
+        raise applied
+    return applied
+
+
+async def _read(opened: AbstractAsyncContextManager[StoreReader]) -> State:
+    async with opened as store:
         return await state(store)
+
+
+async def _catch(reading: Awaitable[State]) -> State | StoreError:
+    try:
+        return await reading
+    except StoreError as refusal:
+        return refusal
 
 
 @dataclass(frozen=True)
@@ -228,7 +248,7 @@ async def test_a_store_of_a_newer_version_is_refused(past: Past, tmp_path: Path)
         await read(file)
     assert str(refused.value) == (
         f"{file} cannot be used (its schema version is 99, and this reconciler supports versions up to "
-        f"{schema.VERSION}); "
+        f"{encoding.VERSION}); "
         "use a newer reconciler, or set RECONCILER_STORE to another path or URL"
     )
 
@@ -241,14 +261,14 @@ async def test_a_file_that_another_process_has_locked_is_refused(past: Past, tmp
     other = sqlite3.connect(file)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
     other.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(Unavailable) as refused:
-        async with open_store(str(file), timeouts=Timeouts(busy=0.05)):
-            pass
+    for opened in (open_store(str(file), timeouts=Timeouts(busy=0.05)), open_reader(str(file), busy=0.05)):
+        refused = await _catch(_read(opened))
+        assert isinstance(refused, Unavailable)
+        assert str(refused) == (
+            f"{file} cannot be used (database is locked); another process uses it: wait until it has ended, "
+            "or set RECONCILER_STORE to another path or URL"
+        )
     other.close()
-    assert str(refused.value) == (
-        f"{file} cannot be used (database is locked); another process uses it: wait until it has ended, "
-        "or set RECONCILER_STORE to another path or URL"
-    )
     assert await read(file) == past.last
 
 

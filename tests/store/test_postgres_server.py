@@ -24,7 +24,7 @@ from reconciler.model.health import Health, HealthRow, State
 from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening
 from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding
-from reconciler.store import database, lock, schema
+from reconciler.store import database, encoding, lock
 from reconciler.store.account import AccountMembership
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import Damaged, Locked, StoreError, Unavailable, Unreleased
@@ -96,7 +96,7 @@ async def test_runs_and_drift_checks_are_listed(url: str) -> None:
         assert (listed_run.command, listed_run.calls) == ("apply", {Outcome.DONE: 1})
 
 
-@pytest.mark.parametrize("version", [1, schema.VERSION - 1])
+@pytest.mark.parametrize("version", [1, encoding.VERSION - 1])
 async def test_a_store_of_an_unreleased_version_is_refused_and_not_changed(url: str, version: int) -> None:
     """No missing table is created either, also if several processes open it at the same moment."""
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
@@ -212,7 +212,7 @@ def test_processes_that_create_the_schema_at_the_same_time_create_one(url: str) 
 
     processes = [start(f"s{number}") for number in range(4)]
     assert [process.communicate("go\n")[1] for process in processes] == [""] * 4
-    assert run(url, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
+    assert run(url, "SELECT version FROM reconciler.store") == [(encoding.VERSION,)]
 
 
 async def test_connections_that_create_the_schema_at_the_same_time_create_one(url: str) -> None:
@@ -227,7 +227,7 @@ async def test_connections_that_create_the_schema_at_the_same_time_create_one(ur
         run(url, f"CREATE DATABASE {name}_{number}")
         fresh = make_url(url).set(database=f"{name}_{number}").render_as_string(hide_password=False)
         await asyncio.gather(*(one(fresh, f"s{stack}") for stack in range(8)))
-        assert run(fresh, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
+        assert run(fresh, "SELECT version FROM reconciler.store") == [(encoding.VERSION,)]
 
 
 async def test_a_connection_waits_while_another_creates_the_schema(url: str) -> None:
@@ -255,7 +255,7 @@ async def test_a_newer_version_is_refused(url: str) -> None:
     async with open_store(url):
         pass
     run(url, "UPDATE reconciler.store SET version = 99")
-    with pytest.raises(Unavailable, match=f"schema version is 99, .* supports versions up to {schema.VERSION}"):
+    with pytest.raises(Unavailable, match=f"schema version is 99, .* supports versions up to {encoding.VERSION}"):
         async with open_store(url):
             pass
 

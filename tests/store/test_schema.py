@@ -14,7 +14,7 @@ from sqlalchemy import create_mock_engine
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding, Place
-from reconciler.store import schema
+from reconciler.store import encoding, schema
 from reconciler.store.errors import Damaged, Unavailable, Unreleased
 from reconciler.store.store import open_store
 
@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
+@pytest.mark.parametrize("version", range(1, encoding.VERSION))
 @pytest.mark.parametrize("journal_mode", ["delete", "wal"])
 async def test_a_store_of_an_unreleased_version_is_refused_and_not_changed(
     folder: Path, version: int, journal_mode: str
@@ -84,7 +84,7 @@ async def test_a_store_of_an_unreleased_version_is_refused_and_not_changed(
 
 
 @pytest.mark.parametrize(
-    ("version", "error"), [(1, Unreleased), (schema.VERSION - 1, Unreleased), (schema.VERSION + 1, Unavailable)]
+    ("version", "error"), [(1, Unreleased), (encoding.VERSION - 1, Unreleased), (encoding.VERSION + 1, Unavailable)]
 )
 async def test_the_log_of_a_refused_store_is_unchanged_after_a_kill(
     tmp_path: Path, folder: Path, version: int, error: type[Exception]
@@ -111,7 +111,7 @@ async def test_a_store_is_opened_if_the_log_has_the_present_version(tmp_path: Pa
         connection.execute("UPDATE store SET version = 7")
         connection.commit()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute("UPDATE store SET version = ?", (schema.VERSION,))
+        connection.execute("UPDATE store SET version = ?", (encoding.VERSION,))
         connection.commit()
         for suffix in ("", "-wal"):
             shutil.copy(f"{file}{suffix}", folder)
@@ -166,7 +166,7 @@ async def create(file: Path) -> Tables:
 async def test_tables_change_only_with_the_schema_version(tmp_path: Path) -> None:
     """Stores of this version exist: changed tables need a new version, an upgrade, and a dump of the new tables."""
     connection = sqlite3.connect(tmp_path / "dumped.db")
-    connection.executescript((FIXTURES / f"version-{schema.VERSION}.sql").read_text(encoding="utf-8"))
+    connection.executescript((FIXTURES / f"version-{encoding.VERSION}.sql").read_text(encoding="utf-8"))
     connection.close()
     assert await create(tmp_path / "new.db") == describe(tmp_path / "dumped.db")
 

@@ -24,7 +24,8 @@ from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding, Place
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import Damaged, StoreError, Unavailable
-from reconciler.store.store import Progress, RecordedCall, open_store
+from reconciler.store.reading import Progress, RecordedCall
+from reconciler.store.store import open_store
 
 BOT = Address("BotUser", "berlin")
 TOKEN_FILE = Place("to_file", "secrets/agent.token")
@@ -453,7 +454,8 @@ KILLED = textwrap.dedent(
     import asyncio, os, signal, sys
     from reconciler.engine.ports import Intent
     from reconciler.model.address import Address
-    from reconciler.store.store import Progress, open_store
+    from reconciler.store.reading import Progress
+    from reconciler.store.store import open_store
 
     async def main():
         async with open_store(sys.argv[1]) as store, store.journal("prod", command="apply") as journal:

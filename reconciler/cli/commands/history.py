@@ -13,7 +13,7 @@ from reconciler.cli.terminal import exit_codes, options, output
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
-    from reconciler.store.store import RecordedCall
+    from reconciler.store.reading import RecordedCall
 
 
 _MAX_LIMIT = 1_000_000_000  # within the integers of every database

@@ -27,7 +27,7 @@ from reconciler.planning.deciding import delivery_targets
 from reconciler.project.settings.config import Config
 
 if TYPE_CHECKING:
-    from reconciler.store.store import Store
+    from reconciler.store.reading import StoreReader
 
 
 class AccountReading(Struct, frozen=True):
@@ -50,7 +50,7 @@ class AccountReading(Struct, frozen=True):
     async def read(
         self,
         reader: Reader,
-        store: Store | None,
+        store: StoreReader | None,
         *,
         only: frozenset[str] | None = None,
         also: Collection[str] = (),
@@ -95,7 +95,7 @@ class AccountReading(Struct, frozen=True):
         )
 
 
-async def _find_once_ours(manifest: Manifest, snapshot: Snapshot, store: Store) -> frozenset[LiveKey]:
+async def _find_once_ours(manifest: Manifest, snapshot: Snapshot, store: StoreReader) -> frozenset[LiveKey]:
     """The objects that manifests name by id and that do not exist, but were once this stack's, as the store knows."""
     absent: dict[tuple[str, str], list[LiveKey]] = {}
     for address, declaration in manifest.declarations.items():
@@ -112,7 +112,7 @@ async def _find_once_ours(manifest: Manifest, snapshot: Snapshot, store: Store) 
 
 
 async def _find_settling(
-    reading: AccountReading, store: Store, bindings: Mapping[Address, Binding], on_event: OnEvent
+    reading: AccountReading, store: StoreReader, bindings: Mapping[Address, Binding], on_event: OnEvent
 ) -> Settling | None:
     """The objects that the platform may not show yet, and what a wait for one of them reports. None: no such object."""
     settle, reported = reading.config.limits.settle_seconds, set[LiveKey]()

@@ -12,6 +12,8 @@ from reconciler.project.settings.config import DEFAULT_STORE, Config
 from reconciler.store.errors import MEMORY
 
 if TYPE_CHECKING:
+    from reconciler.store.history import History
+    from reconciler.store.reading import StoreReader
     from reconciler.store.store import Store
 
 
@@ -28,14 +30,30 @@ def ledger_path(config: Config) -> Path | None:
 
 
 @asynccontextmanager
-async def open_existing_store(config: Config) -> AsyncIterator[Store | None]:
+async def open_existing_store(config: Config) -> AsyncIterator[StoreReader | None]:
     """The store, or None if it does not exist: an operation that only reads does not create it."""
     location = store_location(config)
-    if location == MEMORY or ("://" not in location and not (_exists(location) or _exists(f"{location}-wal"))):
+    if "://" in location:
+        async with open_project_store(config) as store:
+            yield store
+    elif location == MEMORY or not (_exists(location) or _exists(f"{location}-wal")):
         yield None
-        return
+    else:
+        from reconciler.store.reading import open_reader  # deferred: most plans without a store need no part of it
+
+        async with open_reader(location, config.store_scope) as reader:
+            yield reader
+
+
+@asynccontextmanager
+async def open_drift_history(config: Config) -> AsyncIterator[History]:
+    """The drift checks in the store, which is created if it does not exist."""
+    async with open_existing_store(config) as reader:
+        if reader is not None:
+            yield reader.drift_history
+            return
     async with open_project_store(config) as store:
-        yield store
+        yield store.drift_history
 
 
 def open_project_store(config: Config) -> AbstractAsyncContextManager[Store]:

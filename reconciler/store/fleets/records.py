@@ -31,7 +31,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from reconciler.model.fleet import Pause, Run, RunState, Shape, TaskRecord, TaskState
-from reconciler.store import database, lock, schema
+from reconciler.store import database, encoding, lock, schema
 from reconciler.store.clock import now_expression
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import AlreadyExists, AmbiguousRun, StoreError, UnknownRun, UnknownTask
@@ -265,7 +265,7 @@ class FleetRecords:
         """Stores the changes that a running task is about to apply, before its first call. After a crash, the next
         worker reads from them what may have been applied in part. Returns False as `store_heartbeat` does.
         """
-        changes = schema.encode_json(dict(record.changes))
+        changes = encoding.encode_json(dict(record.changes))
         return await self._update_running(record, {"changes": changes, "seal": seal_task(record)})
 
     async def finish(self, record: TaskRecord) -> bool:
@@ -280,8 +280,8 @@ class FleetRecords:
         results = {
             "state": record.state.value,
             "exit_code": record.exit_code,
-            "counts": schema.encode_json(dict(record.counts)),
-            "changes": schema.encode_json(dict(record.changes)),
+            "counts": encoding.encode_json(dict(record.counts)),
+            "changes": encoding.encode_json(dict(record.changes)),
             "shape": record.shape,
             "reason": record.reason,
             "seconds": record.seconds,
@@ -378,7 +378,7 @@ class FleetRecords:
         """Stores a shape, unless the fleet has one with this digest."""
         content = (fleet, shape.digest, shape.member, shape.project, shape.plan)
         names = ("fleet", "digest", "member", "project", "plan")
-        row = {**dict(zip(names, content, strict=True)), "seal": schema.seal(*content)}
+        row = {**dict(zip(names, content, strict=True)), "seal": encoding.seal(*content)}
         statement = self._insert(_SHAPES).values(row).on_conflict_do_nothing()
         await self._write(lambda connection: connection.execute(statement))
 

@@ -11,7 +11,7 @@ from reconciler.model.fleet import Run, RunState, RunVerb, TaskRecord, TaskState
 from reconciler.model.history import CheckedHealth
 from reconciler.model.value import Secret
 from reconciler.rendering.wire import codec
-from reconciler.store import schema
+from reconciler.store import encoding
 from reconciler.store.errors import Damaged
 
 
@@ -75,14 +75,14 @@ def _read_secret(source: str, _digest: str) -> Secret:
 
 def check_seal(row: Row[Any], place: str, *content: object) -> None:
     """Raises Damaged if the content of a row is not that of its seal."""
-    if row.seal != schema.seal(*content):
+    if row.seal != encoding.seal(*content):
         raise Damaged(place, "a row does not match its seal")
 
 
 def write_run(run: Run) -> dict[str, Any]:
     """The row of a run."""
-    shapes = schema.encode_json(run.approved_shapes)
-    waves = schema.encode_json(
+    shapes = encoding.encode_json(run.approved_shapes)
+    waves = encoding.encode_json(
         {"approved": run.approved_waves, "waves": codec.encode(tuple[Wave, ...], run.waves, "", {})}
     )
     return {
@@ -101,7 +101,7 @@ def write_run(run: Run) -> dict[str, Any]:
         "actor": run.actor,
         "reason": run.reason,
         "health": int(run.health),
-        "seal": schema.seal(run.id, run.reviewed, shapes, waves),
+        "seal": encoding.seal(run.id, run.reviewed, shapes, waves),
     }
 
 
@@ -116,8 +116,8 @@ def write_task(record: TaskRecord) -> dict[str, Any]:
         "tries": record.attempts,
         "worker": record.worker,
         "exit_code": record.exit_code,
-        "counts": schema.encode_json(dict(record.counts)),
-        "changes": schema.encode_json(dict(record.changes)),
+        "counts": encoding.encode_json(dict(record.counts)),
+        "changes": encoding.encode_json(dict(record.changes)),
         "shape": record.shape,
         "reason": record.reason,
         "seconds": record.seconds,
@@ -137,10 +137,10 @@ def write_health(record: TaskRecord) -> str | None:
     """The health of a task's row: JSON; None if it was not judged."""
     if record.health is None:
         return None
-    return schema.encode_json(codec.encode(CheckedHealth, record.health, "", {}))
+    return encoding.encode_json(codec.encode(CheckedHealth, record.health, "", {}))
 
 
 def seal_task(record: TaskRecord) -> str:
     """The seal of a task's row, which changes with its shape and its changes."""
-    changes = schema.encode_json(dict(record.changes))
-    return schema.seal(record.run, record.member, record.project, record.shape, changes)
+    changes = encoding.encode_json(dict(record.changes))
+    return encoding.seal(record.run, record.member, record.project, record.shape, changes)
