@@ -42,7 +42,7 @@ from reconciler.planning.deciding.orphans import OrphanRules, report_unreadable_
 from reconciler.planning.deciding.pending import is_pending
 from reconciler.planning.deciding.references import References, report_skipped_referrer
 from reconciler.planning.deciding.rules import read_last_applied
-from reconciler.planning.deciding.unlisted import merge_unlisted
+from reconciler.planning.deciding.unlisted import merge_unlisted, report_unread_lists
 from reconciler.planning.forecast import forecast
 from reconciler.planning.guards import (
     find_acceptance_approvals,
@@ -400,6 +400,7 @@ class _Planning:
                 *problems,
                 *report_separated_parts(deleted_with, index, options),
                 *report_unreadable_kinds(snapshot),
+                *report_unread_lists(snapshot, self.problems, options),
                 *report_assumed(assumed),
                 *delivery_targets.report_missing_files(selected, snapshot),
                 *(() if is_drift else find_unused(approvals, options)),

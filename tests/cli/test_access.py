@@ -117,6 +117,33 @@ def test_a_request_is_explained(endpoints: Project, words: tuple[str, ...], end:
     assert explained.out.splitlines()[-1] == end
 
 
+PREFLIGHTS = {"type": "oauth", "config": {"provider": "google", "allow_cors_preflight": True}}
+TOKEN = {"type": "basic-auth", "config": {"credentials": ["ann:${{ var.x }}"], "enforce": True}}
+
+
+@pytest.mark.parametrize(
+    ("action", "words", "end"),
+    [
+        (PREFLIGHTS, (), "The request is refused."),
+        (PREFLIGHTS, ("--method", "POST"), "The request is refused."),
+        (PREFLIGHTS, ("--method", "options"), "It is unknown whether the request passes."),
+        (SIGN_IN, ("--method", "OPTIONS"), "The request is refused."),
+        (TOKEN, (), "The request is refused."),
+        (TOKEN, ("--with-token",), "The request passes."),
+    ],
+)
+def test_the_method_and_the_token_of_a_request_decide(
+    shell: Shell, action: dict[str, Any], words: tuple[str, ...], end: str
+) -> None:
+    shell.write("reconciler.yaml", "version: 1\nstack: prod\nvariables: {x: {default: long-enough}}\n")
+    policy = {"on_http_request": [{"actions": [action, ANSWERS]}]}
+    spec = {"url": "https://api.example.com", "traffic_policy": policy}
+    shell.write("manifests/payments.yaml", json.dumps({"kind": "CloudEndpoint", "name": "api", "spec": spec}))
+    asked = ("--explain", "https://api.example.com", "--from", "192.0.2.1")
+    explained = shell("access", "--declared", *asked, *words)
+    assert (explained.code, end in map(str.strip, explained.out.splitlines())) == (0, True), explained
+
+
 def test_an_explanation_names_the_gate_its_resource_and_position(endpoints: Project) -> None:
     lines = endpoints("access", "--explain", "https://office.example.com", "--from", "192.0.2.1").out.splitlines()
     assert lines[0] == "  https://office.example.com"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Shell
 
@@ -30,3 +34,15 @@ def test_an_empty_report_names_the_command_that_records_drift(shell: Shell) -> N
     assert result.code == 0
     assert "No drift check was recorded; run <code>reconciler drift --record</code>." in result.out
     assert not (shell.root / "state").exists()
+
+
+@pytest.mark.parametrize(("words", "is_shown"), [((), False), (("--days", "365"), True), (("--days", "99"), False)])
+def test_a_report_covers_the_last_days(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], is_shown: bool
+) -> None:
+    shell("apply", "-y")
+    later = time.time() + 100 * 86_400
+    monkeypatch.setattr("time.time", lambda: later)
+    page = shell("report", *words).out
+    assert ('aria-label="API calls by run"' in page) == is_shown
+    assert f"{words[1] if words else 90} days" in page

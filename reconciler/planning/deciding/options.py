@@ -87,6 +87,11 @@ class PlanOptions(Struct, frozen=True):
         wanted = not self.targets or any(fnmatchcase(str(name), glob) for name in addresses for glob in self.targets)
         return wanted and not any(map(self.is_excluded, addresses))
 
+    def selects_of(self, kind: str) -> bool:
+        """Whether the plan may cover a resource of the kind."""
+        is_wanted = not self.targets or any(fnmatchcase(kind, glob.partition("/")[0]) for glob in self.targets)
+        return is_wanted and not any(glob in ("*", "*/*") or glob == f"{kind}/*" for glob in self.excludes)
+
     def is_excluded(self, address: Address) -> bool:
         """Whether an exclude matches the address."""
         return any(fnmatchcase(str(address), glob) for glob in self.excludes)

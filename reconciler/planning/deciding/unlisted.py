@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from reconciler.model.problem import Problem, Severity
+from reconciler.model.snapshot import Snapshot
+from reconciler.planning.deciding.options import PlanOptions
 
 CODE = "kind-not-listed"
 
@@ -35,3 +37,24 @@ def _merge(kind: str, group: list[Problem]) -> Problem:
         text = f"{number:,} objects are no longer declared, but the list of {kind} objects is incomplete"
         return replace(first, subject=kind, text=text, values=values)
     return replace(first, subject=kind, text=f"{first.text} ({number:,} resources)", values=values)
+
+
+def report_unread_lists(snapshot: Snapshot, problems: Iterable[Problem], options: PlanOptions) -> Iterator[Problem]:
+    """A problem for each incomplete list that no other problem tells of, and that may lack objects of the stack.
+
+    To destroy a stack of which objects may remain is an error, since nobody looks for them afterwards. Otherwise the
+    store has to know of objects.
+    """
+    told = {problem.subject.partition("/")[0] for problem in problems if problem.code == CODE}
+    bound = {address.kind for address in snapshot.bindings if options.selects(address)}
+    for kind, listing in sorted(snapshot.listings.items()):
+        may_lack = options.selects_of(kind) if options.destroy else kind in bound
+        if may_lack and kind not in told and not listing.complete and not listing.denied and listing.is_offered:
+            yield Problem(
+                f"the list of {kind} objects is incomplete: {listing.why}",
+                "try again; objects that the list lacks are neither compared nor deleted",
+                kind,
+                severity=Severity.ERROR if options.destroy else Severity.WARNING,
+                code=CODE,
+                confined=True,
+            )
