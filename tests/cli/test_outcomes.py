@@ -99,7 +99,7 @@ def code_of(cell: str) -> int:
 
 
 def choose_quick(table: Table) -> set[tuple[str, str]]:
-    """The cells of `make test`: where the flags of a row matter first, each exit code of each command, and each state."""
+    """The cells of `make test`: where the flags of a row matter first, each exit code of a command, each state."""
     chosen, seen = set(), set[object]()
     for row, cells in table.items():
         command = row.split()[0]
@@ -170,7 +170,7 @@ def is_lasting(row: str, cell: str) -> bool:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_a_command_does_and_prints_what_the_table_says(on_sandbox: Project, sandbox: Sandbox, state: str) -> None:
+def test_a_command_does_and_prints_what_the_table_has(on_sandbox: Project, sandbox: Sandbox, state: str) -> None:
     rows = [row for row in TABLE if not is_quick() or (row, state) in QUICK]
     wrong, is_prepared = [], False
     for row in sorted(rows, key=lambda row: is_lasting(row, TABLE[row][state])):

@@ -31,7 +31,7 @@ def test_a_stack_is_not_called_destroyed_if_a_list_may_lack_its_objects(bound: b
     assert report(PlanOptions(destroy=True), bound=bound) == [ERROR]
 
 
-def test_an_object_that_the_store_knows_is_not_called_deleted_if_its_list_could_not_be_read() -> None:
+def test_an_object_recorded_in_the_store_is_not_called_deleted_if_its_list_could_not_be_read() -> None:
     assert report(PlanOptions(), bound=True) == [WARNING]
     assert report(PlanOptions()) == []
 

@@ -40,16 +40,16 @@ def _merge(kind: str, group: list[Problem]) -> Problem:
 
 
 def report_unread_lists(snapshot: Snapshot, problems: Iterable[Problem], options: PlanOptions) -> Iterator[Problem]:
-    """A problem for each incomplete list that no other problem tells of, and that may lack objects of the stack.
+    """A problem for each incomplete list that no other problem reports, and that may lack objects of the stack.
 
     To destroy a stack of which objects may remain is an error, since nobody looks for them afterwards. Otherwise the
     store has to know of objects.
     """
-    told = {problem.subject.partition("/")[0] for problem in problems if problem.code == CODE}
+    reported = {problem.subject.partition("/")[0] for problem in problems if problem.code == CODE}
     bound = {address.kind for address in snapshot.bindings if options.selects(address)}
     for kind, listing in sorted(snapshot.listings.items()):
         may_lack = options.selects_of(kind) if options.destroy else kind in bound
-        if may_lack and kind not in told and not listing.complete and not listing.denied and listing.is_offered:
+        if may_lack and kind not in reported and not listing.complete and not listing.denied and listing.is_offered:
             yield Problem(
                 f"the list of {kind} objects is incomplete: {listing.why}",
                 "try again; objects that the list lacks are neither compared nor deleted",
