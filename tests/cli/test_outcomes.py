@@ -222,12 +222,12 @@ def test_each_command_and_option_is_in_the_table_or_tested_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(("name", "file"), [*ELSEWHERE.items(), *OPTIONS.items()])
-def test_what_is_tested_elsewhere_is_named_there(name: str, file: str) -> None:
+def test_an_option_without_a_row_is_named_by_another_test(name: str, file: str) -> None:
     assert name in (HERE.parent / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("flags", [(), ("--fail-on", "approvals"), ("--detailed-exitcode",)], ids=" ".join)
-def test_an_error_that_blocks_the_plan_goes_before_a_missing_approval(
+def test_an_error_that_blocks_the_plan_is_reported_before_a_missing_approval(
     on_sandbox: Project, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
 ) -> None:
     prepare("unread+unappr", on_sandbox, sandbox)
