@@ -6,10 +6,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.harness.tiers import first_of_each
 
 SETTINGS = "version: 1\nstack: prod\n"
 BIG = "x" * 900_000
@@ -29,41 +32,42 @@ def each(spec: str, kind: str = "HTTPResponseBackend", keys: str = KEYS) -> str:
     return f"kind: {kind}\nname: 'n-${{{{ each.key }}}}'\nfor_each: [{keys}]\nspec: {spec}\n"
 
 
-PROJECTS: Mapping[str, Mapping[str, str]] = {
-    "a variable in thousands of resources": {
+CHARACTERS = "more than 60,000,000 characters"
+PROJECTS: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("a variable in thousands of resources", CHARACTERS): {
         "reconciler.yaml": variables(big=BIG),
         "manifests/a.yaml": responses('"${{ var.big }}"'),
     },
-    "a variable within a text": {
+    ("a variable within a text", CHARACTERS): {
         "reconciler.yaml": variables(big=BIG),
         "manifests/a.yaml": responses('"x ${{ var.big }} ${{ var.big }}"'),
     },
-    "a variable many times in one text": {
+    ("a variable many times in one text", CHARACTERS): {
         "reconciler.yaml": variables(big=BIG),
         "manifests/a.yaml": responses('"' + "${{var.big}}" * 80_000 + '"', 1),
     },
-    "for_each with a file": {
+    ("for_each with a file", CHARACTERS): {
         "reconciler.yaml": SETTINGS,
         "body.txt": LONG,
         "manifests/a.yaml": each("{body: {from_file: body.txt}}"),
     },
-    "for_each with a secret file": {
+    ("for_each with a secret file", "has the same vault_id"): {
         "reconciler.yaml": SETTINGS,
         "body.txt": LONG,
         "manifests/a.yaml": each("{name: a, value: {from_file: body.txt}, vault_id: v_1}", "Secret"),
     },
-    "for_each with a large text": {
+    ("for_each with a large text", CHARACTERS): {
         "reconciler.yaml": SETTINGS,
         "manifests/a.yaml": each(f"{{body: '{BIG}'}}"),
     },
-    "for_each with a large item": {
+    ("for_each with a large item", CHARACTERS): {
         "reconciler.yaml": SETTINGS,
         "manifests/a.yaml": (
             "kind: HTTPResponseBackend\nname: 'n-${{ each.key }}'\n"
             f"for_each: {{a: '{BIG}'}}\nspec: {{body: '" + "${{ each.value }}" * 40_000 + "'}\n"
         ),
     },
-    "for_each with a large item as an argument": {
+    ("for_each with a large item as an argument", "the result of the call"): {
         "reconciler.yaml": variables(a="a"),
         "manifests/a.yaml": (
             "kind: HTTPResponseBackend\nname: 'n-${{ each.key }}'\n"
@@ -73,30 +77,30 @@ PROJECTS: Mapping[str, Mapping[str, str]] = {
             + "var.a) }}\n"
         ),
     },
-    "more instances than allowed": {
+    ("more instances than allowed", "more than 50,000 resources"): {
         "reconciler.yaml": SETTINGS,
         "manifests/a.yaml": each("{}", keys=", ".join(map(str, range(60_000)))),
     },
-    "a list variable in thousands of resources": {
+    ("a list variable in thousands of resources", "more than 100 problems"): {
         "reconciler.yaml": variables(big=list(range(100_000))),
         "manifests/a.yaml": "".join(
             f"---\nkind: TLSEdge\nname: a{n}\nspec: {{hostports: '${{{{ var.big }}}}'}}\n" for n in range(5000)
         ),
     },
-    "aliases of a large text": {
+    ("aliases of a large text", "aliases expand"): {
         "reconciler.yaml": SETTINGS,
         "manifests/a.yaml": f"kind: IPPolicy\nname: a\nspec:\n  description: &a '{BIG}'\n  x: ["
         + "*a, " * 90_000
         + "]\n",
     },
-    "aliases in many files": {
+    ("aliases in many files", "unknown field"): {
         "reconciler.yaml": SETTINGS,
         **{
             f"manifests/a{n}.yaml": f"kind: IPPolicy\nname: a{n}\nspec: {{x: &a '{BIG}', y: [*a, *a, *a, *a, *a]}}\n"
             for n in range(30)
         },
     },
-    "aliases in a variable": {
+    ("aliases in a variable", "more than 100 problems"): {
         "reconciler.yaml": SETTINGS
         + f"variables:\n  small: &a '{'z' * 40_000}'\n  big: {{default: ["
         + "*a, " * 120
@@ -105,80 +109,80 @@ PROJECTS: Mapping[str, Mapping[str, str]] = {
             f"---\nkind: TLSEdge\nname: a{n}\nspec: {{hostports: '${{{{ var.big }}}}'}}\n" for n in range(5000)
         ),
     },
-    "defaults": {
+    ("defaults", CHARACTERS): {
         "reconciler.yaml": SETTINGS + f"defaults: {{HTTPResponseBackend: {{spec: {{body: '{BIG}'}}}}}}\n",
         "manifests/a.yaml": responses('""').replace('spec: {body: ""}', "spec: {}"),
     },
-    "defaults for for_each": {
+    ("defaults for for_each", CHARACTERS): {
         "reconciler.yaml": SETTINGS + f"defaults: {{HTTPResponseBackend: {{spec: {{body: '{BIG}'}}}}}}\n",
         "manifests/a.yaml": each("{}"),
     },
-    "a patch of an environment": {
+    ("a patch of an environment", "declared twice"): {
         "reconciler.yaml": SETTINGS,
         "environments/prod.yaml": f"HTTPResponseBackend/a0: {{spec: {{body: '{BIG}'}}}}\n",
         "manifests/a.yaml": "---\nkind: HTTPResponseBackend\nname: a0\nspec: {}\n" * 5000,
     },
-    "variables from one file": {
+    ("variables from one file", CHARACTERS): {
         "body.txt": LONG,
         "reconciler.yaml": SETTINGS
         + "variables:\n"
         + "".join(f"  v{n}: {{from_file: body.txt}}\n" for n in range(5000)),
         "manifests/a.yaml": "kind: IPPolicy\nname: a\nspec: {}\n",
     },
-    "format": {
+    ("format", "the result of format"): {
         "reconciler.yaml": variables(big="x" * 500_000, fields="{0}" * 150_000),
         "manifests/a.yaml": responses('"${{ format(var.fields, var.big) }}"', 3),
     },
-    "join": {
+    ("join", "the result of join"): {
         "reconciler.yaml": variables(big="x" * 400_000, many=["a"] * 100_000),
         "manifests/a.yaml": responses('"${{ join(var.many, var.big) }}"', 3),
     },
-    "calls as arguments": {
+    ("calls as arguments", CHARACTERS): {
         "reconciler.yaml": variables(big="x" * 100_000),
         "manifests/a.yaml": "kind: HTTPResponseBackend\nname: a\nspec:\n  body: >-\n    ${{ format('{0}', "
         + "lower(var.big), " * 60_000
         + "'a') }}\n",
     },
-    "an expression of many words": {
+    ("an expression of many words", "expected ',' or ')'"): {
         "reconciler.yaml": variables(a="a"),
         "manifests/a.yaml": responses("\"${{ format('{1}', " + "var.a, " * 140_000 + "'a', 'b'  c) }}\"", 1),
     },
-    "an opening that is never closed": {
+    ("an opening that is never closed", CHARACTERS): {
         "reconciler.yaml": SETTINGS,
         "manifests/a.yaml": each("{body: '" + "${{ lower(" * 95_000 + "'}"),
     },
-    "a call with a million spaces": {
+    ("a call with a million spaces", CHARACTERS): {
         "reconciler.yaml": SETTINGS,
         "manifests/a.yaml": each("{body: '${{ lower(each.key" + " " * 1_000_000 + "'}"),
     },
-    "files": {
+    ("files", CHARACTERS): {
         "reconciler.yaml": SETTINGS,
         **{
             f"manifests/a{n}.yaml": f"kind: IPPolicy\nname: a{n}\nspec: {{description: '{BIG}', metadata: '{BIG}'}}\n"
             for n in range(40)
         },
     },
-    "values in files": {
+    ("values in files", "expected a map"): {
         "reconciler.yaml": SETTINGS,
         **{f"manifests/a{n}.yaml": "- {a: 1}\n" * 120_000 for n in range(9)},
     },
-    "values in files of maps": {
+    ("values in files of maps", "unknown field"): {
         "reconciler.yaml": SETTINGS,
         **{
             f"manifests/a{n}.yaml": f"kind: IPPolicy\nname: a{n}\nspec:\n  x:\n" + "  - {a: 1}\n" * 110_000
             for n in range(9)
         },
     },
-    "characters of four bytes": {
+    ("characters of four bytes", CHARACTERS): {
         "reconciler.yaml": SETTINGS + f"variables: {{big: '{'z' * 900_000}\U0001f600'}}\n",
         "manifests/a.yaml": responses('"x ${{ var.big }}"'),
     },
-    "a component with a large text": {
+    ("a component with a large text", CHARACTERS): {
         "reconciler.yaml": SETTINGS,
         "components/a.yaml": "inputs: {text: {type: string}}\n---\n" + responses("'${{ input.text }}'", 200),
         "manifests/a.yaml": f"component: a\nname: '${{{{ each.key }}}}'\nfor_each: [{KEYS}]\nwith: {{text: '{BIG}'}}\n",
     },
-    "components without resources that use others many times": {
+    ("components without resources that use others many times", "more than 50,000 resources"): {
         "reconciler.yaml": SETTINGS,
         **{
             f"components/c{n}.yaml": "inputs: {}\n"
@@ -188,27 +192,27 @@ PROJECTS: Mapping[str, Mapping[str, str]] = {
         "components/c7.yaml": "inputs: {}\n",
         "manifests/a.yaml": "component: c0\nname: a\n",
     },
-    "a component with many aliases": {
+    ("a component with many aliases", "aliases expand"): {
         "reconciler.yaml": SETTINGS,
         "components/a.yaml": f"inputs: {{}}\n---\nkind: IPPolicy\nname: a\nspec:\n  description: &a '{BIG}'\n  x: ["
         + "*a, " * 90_000
         + "]\n",
         "manifests/a.yaml": "component: a\nname: a\n",
     },
-    "former names of a use with those of a resource": {
+    ("former names of a use with those of a resource", CHARACTERS): {
         "reconciler.yaml": SETTINGS,
         "components/a.yaml": "inputs: {}\n---\nkind: IPPolicy\nname: a\nspec: {}\nmoved:\n"
         + "".join(f"- IPPolicy/o{n}\n" for n in range(4000)),
         "manifests/a.yaml": "component: a\nname: a\nmoved:\n" + "".join(f"- u{n}\n" for n in range(4000)),
     },
-    "former names of a parent with many inline children": {
+    ("former names of a parent with many inline children", "more than 3,000,000 values"): {
         "reconciler.yaml": SETTINGS,
         "manifests/a.yaml": "kind: IPPolicy\nname: a\nspec: {}\nmoved:\n"
         + "".join(f"- IPPolicy/o{n}\n" for n in range(2000))
         + "rules:\n"
         + "".join(f"  r{n}: {{cidr: 10.0.0.0/8, action: allow}}\n" for n in range(2000)),
     },
-    "a large target of deliveries": {
+    ("a large target of deliveries", "too long for a path"): {
         "reconciler.yaml": variables(big=BIG),
         "manifests/a.yaml": "".join(
             f"---\nkind: APIKey\nname: a{n}\nspec: {{}}\ndeliver: {{token: {{to_file: 'x${{{{ var.big }}}}'}}}}\n"
@@ -275,12 +279,15 @@ def write(root: Path, project: Mapping[str, str]) -> None:
         file.write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", PROJECTS)
-def test_a_project_that_unfolds_without_end_is_refused_within_a_gigabyte(validate: Validate, name: str) -> None:
-    code, peak, seconds, output = validate(PROJECTS[name])
+@pytest.mark.parametrize(("name", "why"), first_of_each(PROJECTS, itemgetter(1)))
+def test_a_project_that_unfolds_without_end_is_refused_within_a_gigabyte(
+    validate: Validate, name: str, why: str
+) -> None:
+    code, peak, seconds, output = validate(PROJECTS[name, why])
     print(name, code, round(peak), round(seconds, 1), output[:300])
     assert code == 1
     assert peak < 1000
     first, *_ = output.splitlines()
     assert first.startswith(("manifests/", "components/", "reconciler.yaml:", "environments/"))
+    assert why in first
     assert len(output) < 100_000
