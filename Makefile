@@ -26,9 +26,9 @@ demo: ## run plan, apply, drift and destroy against a local sandbox
 	@scripts/bootstrap run
 	@PYTHONPATH="$(CURDIR)" $(python) examples/quickstart/demo.py build/demo
 
-# One worker more than cores: tests that wait for processes leave a core idle. A worker runs whole stretches of tests,
-# whose servers and folders are made once for all of them.
-workers = $$($(python) -c 'import os; print((os.cpu_count() or 1) + 1)')
+# One worker a core: each collects all tests, which takes longer than what tests that wait leave idle. A worker runs
+# whole stretches of tests, whose servers and folders are made once for all of them.
+workers = $$($(python) -c 'import os; print(os.cpu_count() or 1)')
 pytest = $(python) -m pytest -n $(workers) --dist worksteal
 
 .PHONY: test
