@@ -152,7 +152,7 @@ def test_a_new_name_that_is_not_plain_text_is_quoted(name: str) -> None:
     ],
 )
 def test_a_file_declares_what_it_names_literally(text: str, is_declaring: bool) -> None:
-    assert (rename.find_declaration(text, OLD) == (OLD, [])) == is_declaring
+    assert rename.is_declared(text, OLD) == is_declaring
     if not is_declaring:
         assert rename.rename_in_manifests(text, make_renaming()) == text
 
@@ -229,22 +229,31 @@ def test_lines_that_mention_the_address_are_found_but_not_those_of_former_addres
     lines = {
         "# see IPPolicy/a": True,
         "a: IPPolicy/a.id": True,
-        "(IPPolicy/a)": True,
+        "b: (IPPolicy/a)": True,
         "moved: [IPPolicy/a]  # IPPolicy/a": True,
-        "match: IPPolicy/a": True,
+        "c: {moved: IPPolicy/a, match: IPPolicy/a}": True,
+        "list:": False,
         "  - IPPolicy/a and more": True,
-        "moved: IPPolicy/a": False,
-        "moved: [IPPolicy/o, IPPolicy/a]": False,
-        '"moved": IPPolicy/a': False,
-        "  - IPPolicy/a": False,
-        '- "IPPolicy/a"': False,
-        "XIPPolicy/a": False,
-        "x/IPPolicy/a": False,
-        "IPPolicy/a-b IPPolicy/a_b IPPolicy/ab IPPolicy/a1": False,
+        "  - IPPolicy/a": True,
+        "d: {moved: IPPolicy/a}": False,
+        "e: {moved: [IPPolicy/o, IPPolicy/a]}": False,
+        'f: {"moved": IPPolicy/a}': False,
+        "g: {moved: {news: IPPolicy/a, blog: [IPPolicy/a]}}": False,
+        "h:": False,
+        "  moved:": False,
+        "    - IPPolicy/a": False,
+        '    - "IPPolicy/a"': False,
+        "i:": False,
+        "  moved: # by key": False,
+        "    news: IPPolicy/a": False,
+        "j: XIPPolicy/a": False,
+        "k: x/IPPolicy/a": False,
+        "l: IPPolicy/a-b IPPolicy/a_b IPPolicy/ab IPPolicy/a1": False,
         "": False,
     }
     found = [*rename.find_mentions("\n".join(lines), OLD)]
     assert found == [number for number, (_, is_mention) in enumerate(lines.items(), 1) if is_mention]
+    assert [*rename.find_mentions("[ no YAML\nIPPolicy/a", OLD)] == [2]
 
 
 WORDS = st.sampled_from(["a", "IPPolicy/a", "IPPolicy/a.id", "${{ IPPolicy/a }} x", "IPPolicy/ab", "", "é\U0001f600"])

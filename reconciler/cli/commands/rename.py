@@ -6,10 +6,15 @@ import click
 
 from reconciler.cli.terminal import addresses, exit_codes, options, output
 from reconciler.cli.terminal.group import Command
-from reconciler.model.address import Address
+from reconciler.model.address import NAME, Address
 
 
 def _parse_address(_context: click.Context, _parameter: click.Parameter, text: str) -> Address:
+    from reconciler.project import component_files
+
+    component, slash, name = text.partition("/")
+    if slash and component_files.NAME.fullmatch(component) and NAME.fullmatch(name):
+        return Address(component, name)  # an instance, if it is no kind
     try:
         return Address.parse(text)
     except ValueError as error:
@@ -21,6 +26,7 @@ def _parse_address(_context: click.Context, _parameter: click.Parameter, text: s
     examples="""
         reconciler rename TLSEdge/pay TLSEdge/payments
         reconciler rename TLSEdge/pay TLSEdge/payments --dry-run
+        reconciler rename service/shop service/store
     """,
 )
 @click.argument("old", metavar="KIND/OLD", callback=_parse_address, shell_complete=addresses.complete)
@@ -31,7 +37,8 @@ def command(common: options.Options, old: Address, new: Address, dry_run: bool) 
     """Rename a resource in the manifests, and print the diff.
 
     Writes the new name, `moved` with the old address, and all references, also in patches and defaults of environments.
-    The next apply keeps the object and updates its owner record.
+    The next apply keeps the object and updates its owner record. COMPONENT/NAME is an instance of a component: all of
+    its resources get new names.
     """
     from reconciler.cli.terminal import workspaces
     from reconciler.operations import accept_drift
@@ -41,6 +48,6 @@ def command(common: options.Options, old: Address, new: Address, dry_run: bool) 
     if not dry_run:
         project_texts.write(renamed)
     output.print_result(accept_drift.diff_texts(renamed.texts))
-    for place in renamed.mentions:
-        output.print_note(f"note: {place} still mentions {old}")
+    for note in (*renamed.notes, *renamed.mentions):
+        output.print_note(f"note: {note}")
     return exit_codes.DONE

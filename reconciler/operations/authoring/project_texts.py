@@ -29,7 +29,7 @@ class EditedProject(Struct, frozen=True):
     """The changed files of a project.
 
     texts     path → text before and after
-    mentions  lines of other files, and comments, that still contain a former address, as `FILE:LINE`
+    mentions  lines of other files, and comments, that still contain a former address: `FILE:LINE still mentions …`
     notes     what else the reader of the diff should know
     """
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.address import Address
+from reconciler.model.fields.annotations import Behavior
+from reconciler.model.kind import Home
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.suggestions import did_you_mean
 from reconciler.model.value import JsonTemplate, Ref, Sealed, Secret, Template, Value
-from reconciler.operations.authoring import project_texts
+from reconciler.operations.authoring import project_texts, rename_composed
 from reconciler.operations.authoring.project_texts import Declared, EditedProject
+from reconciler.operations.authoring.rename_composed import Edited
 from reconciler.operations.errors import InvalidProject, NothingSelected, UnusableEdit
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.validate import make_placeholder
@@ -24,87 +28,106 @@ from reconciler.project.manifests import rename, rename_item
 from reconciler.project.settings.config import load_config
 from reconciler.project.yaml.patch import Unpatchable
 
+_MOST_NAMED: Final = 3
+
 
 def rename_resource(source: ProjectSource, old: Address, new: Address) -> EditedProject:
     """Changes the files in memory. Writes nothing.
+
+    old, new  addresses, or both `COMPONENT/NAME` for an instance of a component
 
     Raises InvalidProject, NothingSelected if `old` is not declared, or UnusableEdit.
     """
     texts = project_texts.read(source)
     before = project_texts.load(source, texts)
     declared = {address for declarations in before.values() for address in declarations}
-    _check(old, new, declared, before)
-    texts_of_item, renaming = _find_renaming(texts, old, new, declared)
-    changed: dict[str, str] = {}
-    for path, text in {**texts, **texts_of_item}.items():
-        try:
-            if component_files.is_component(text):
-                changed[path] = rename.rename_in_component(text, renaming)
-                if changed[path] != text and path.startswith("../"):
-                    raise UnusableEdit(
-                        f"{path} refers to {old}, and other projects may use it",
-                        remedy="make the reference an input of the component, and set it where it is used",
-                    )
-            elif project_texts.is_manifest(path):
-                changed[path] = rename.rename_in_manifests(text, renaming)
-            else:
-                changed[path] = rename.rename_in_settings(text, renaming)
-        except Unpatchable as why:
-            raise UnusableEdit(f"{path} cannot be changed: {why}; rename {old} by hand") from None
-    _check_result(source, {**texts, **changed}, before, renaming)
+    edited = _edit_declaration(texts, before, old, new, declared)
+    if taken := [address for address in edited.addresses.values() if address in declared - edited.addresses.keys()]:
+        raise UnusableEdit(f"{taken[0]} is already declared; choose another name")
+    renaming = rename.Renaming(old, new, declared, edited.addresses)
+    changed = {path: _rename_references(path, text, edited, renaming) for path, text in edited.texts.items()}
+    notes = _check_result(source, changed, before, renaming, is_instance=edited.instance)
     different = {path: (text, changed[path]) for path, text in texts.items() if changed[path] != text}
-    mentions = tuple(_find_mentions(source, {**texts, **changed}, renaming))
-    return EditedProject(source.path, different, mentions)
+    mentions = tuple(_find_mentions(source, changed, renaming))
+    return EditedProject(source.path, different, mentions, (*_name_others(edited, old), *notes))
 
 
-def _find_renaming(
-    texts: Mapping[str, str], old: Address, new: Address, declared: set[Address]
-) -> tuple[Mapping[str, str], rename.Renaming]:
-    """The new addresses of the resource and of its inline children. Raises UnusableEdit.
+def _edit_declaration(
+    texts: Mapping[str, str],
+    before: Mapping[str | None, Declared],
+    old: Address,
+    new: Address,
+    declared: set[Address],
+) -> Edited:
+    """Changes the name where it is declared. Raises UnusableEdit."""
+    if old not in declared and (use := rename_composed.find_instance(before, *old)) is not None:
+        if old.kind != new.kind:
+            raise UnusableEdit(f"{new} is of another component than {old}; write {old.kind}/{new.name}")
+        return rename_composed.rename_instance(texts, before, use, new.name)
+    _check(old, new, declared, before)
+    declaration = next(declarations[old] for declarations in before.values() if old in declarations)
+    parent = rename_composed.parent_of(declaration)
+    scope = scope_of(declaration.positions)
+    if parent is not None and (scope is None or new.name.startswith(f"{parent.name}-")):
+        return rename_composed.rename_entry(texts, before, old, new)
+    if scope is not None:
+        return rename_composed.rename_in_component(texts, before, old, new)
+    addresses = {old: new, **rename_composed.list_children(before, old, new)}
+    if _is_literal(texts, old):
+        return Edited(texts, addresses)
+    return Edited(_rename_item(texts, old, new), addresses)
 
-    Returns with them the texts in which an item of `for_each` has its new key.
-    """
+
+def _is_literal(texts: Mapping[str, str], address: Address) -> bool:
+    """Whether a manifest declares a resource under its name. Raises UnusableEdit."""
     for path, text in texts.items():
         try:
-            found = rename.find_declaration(text, old) if project_texts.has_manifests(path, text) else None
+            if project_texts.has_manifests(path, text) and rename.is_declared(text, address):
+                return True
         except Unpatchable as why:
-            raise UnusableEdit(f"{path} cannot be changed: {why}; rename {old} by hand") from None
-        if found is None:
-            continue
-        whole, below = found
-        addresses = {old: new}
-        for child in below if whole == old else ():
-            addresses[child] = Address(child.kind, f"{new.name}{child.name.removeprefix(old.name)}")
-        return {}, _rename_all(old, new, declared, addresses)
-    return _rename_item(texts, old, new, declared)
+            raise UnusableEdit(f"{path} cannot be changed: {why}; rename {address} by hand") from None
+    return False
 
 
-def _rename_item(
-    texts: Mapping[str, str], old: Address, new: Address, declared: set[Address]
-) -> tuple[Mapping[str, str], rename.Renaming]:
+def _rename_item(texts: Mapping[str, str], old: Address, new: Address) -> Mapping[str, str]:
     manifests = {path: text for path, text in texts.items() if project_texts.has_manifests(path, text)}
     by_hand = "change the name in the item by hand, and write moved: {KEY: " + str(old) + "} beside for_each"
     try:
-        item = rename_item.find_item(manifests, texts, old, new)
-        if item is None and (part_of := kinds.get(old.kind).part_of) is not None and part_of.inline:
-            text = f"{old} is written in no manifest under its name: its entry comes from for_each or an environment"
-            raise UnusableEdit(
-                text, remedy=f"change its key in {part_of.inline} there, and add moved: {old} to the entry"
-            )
+        item = rename_item.find_item(manifests, texts, old, new, str(old))
         if item is None:
             raise UnusableEdit(f"{old} is declared with for_each, and no key of it is its name", remedy=by_hand)
-        edited = rename_item.rename_item(texts, item, old)
+        return {**texts, **rename_item.rename_item(texts, item, str(old))}
     except Unpatchable as why:
         raise UnusableEdit(f"{old} is declared with for_each: {why}") from None
-    return edited, _rename_all(old, new, declared, {old: new, **item.children})
 
 
-def _rename_all(
-    old: Address, new: Address, declared: set[Address], addresses: Mapping[Address, Address]
-) -> rename.Renaming:
-    if taken := [address for address in addresses.values() if address in declared - addresses.keys()]:
-        raise UnusableEdit(f"{taken[0]} is already declared; choose another name")
-    return rename.Renaming(old, new, declared, addresses)
+def _rename_references(path: str, text: str, edited: Edited, renaming: rename.Renaming) -> str:
+    """Renames what refers to the resource in one file. Raises UnusableEdit."""
+    try:
+        if component_files.is_component(text):
+            own = edited.local.get(path)
+            before = rename.rename_references(text, own) if own is not None else text
+            changed = rename.rename_in_component(before, renaming)
+            if changed != text and path.startswith("../"):
+                raise UnusableEdit(
+                    f"{path} refers to {renaming.old}, and other projects may use it",
+                    remedy="make the reference an input of the component, and set it where it is used",
+                )
+            return changed
+        if project_texts.is_manifest(path):
+            return rename.rename_in_manifests(text, renaming)
+        return rename.rename_in_settings(text, renaming)
+    except Unpatchable as why:
+        raise UnusableEdit(f"{path} cannot be changed: {why}; rename {renaming.old} by hand") from None
+
+
+def _name_others(edited: Edited, old: Address) -> Iterator[str]:
+    """A note about the resources that get a new name with this one."""
+    others = [address for address in sorted(edited.addresses) if address != old]
+    named = ", ".join(f"{address} is now {edited.addresses[address]}" for address in others[:_MOST_NAMED])
+    rest = f", and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    if others:
+        yield f"renamed with it: {named}{rest}"
 
 
 def _check(old: Address, new: Address, declared: set[Address], before: Mapping[str | None, Declared]) -> None:
@@ -118,13 +141,6 @@ def _check(old: Address, new: Address, declared: set[Address], before: Mapping[s
     if new in declared:
         raise UnusableEdit(f"{new} is already declared; choose another name")
     for declarations in before.values():
-        if old in declarations and (scope := scope_of(declarations[old].positions)) is not None:
-            local = f"{old.kind}/{old.name.removeprefix(f'{scope.name}-')}"
-            raise UnusableEdit(
-                f"{old} is {local} of the component {scope.component}, used in {scope.position}",
-                remedy=f"change its name in {scope.file} and add moved: {local} there, or change the name of the "
-                f"instance and add moved: {scope.name} there",
-            )
         if old in declarations and declarations[old].ensure is not Ensure.PRESENT:
             raise UnusableEdit(f"{old} is declared with `ensure: {declarations[old].ensure}`; no object is kept")
         for declaration in declarations.values():
@@ -137,8 +153,13 @@ def _check_result(
     texts: Mapping[str, str],
     before: Mapping[str | None, Declared],
     renaming: rename.Renaming,
-) -> None:
-    """Raises UnusableEdit if the changed files declare anything else than the renamed resource."""
+    *,
+    is_instance: bool,
+) -> Sequence[str]:
+    """Raises UnusableEdit if the changed files declare anything else than the renamed resources.
+
+    Returns notes about fields that contain the name of a renamed instance.
+    """
     old, addresses = renaming.old, renaming.addresses
     try:
         after = project_texts.load(source, texts)
@@ -146,23 +167,51 @@ def _check_result(
         raise UnusableEdit(
             f"after renaming {old} the manifests would be invalid", *(str(problem) for problem in invalid.problems[:5])
         ) from None
+    notes: dict[str, None] = {}
     for name, declarations in before.items():
         expected = {addresses.get(address, address): declaration for address, declaration in declarations.items()}
         found = after.get(name, {})
-        differing = [address for address in expected if address not in found] + [
-            address
-            for address, declaration in found.items()
-            if address not in expected or _comparable(declaration, renaming) != _comparable(expected[address], renaming)
-        ]
+        differing = [address for address in expected if address not in found]
+        for former, address in addresses.items():
+            if former in declarations and address in found and not _is_moved(former, found[address]):
+                raise UnusableEdit(f"renaming {old} would delete {former} and create {address}; rename it by hand")
+        for address, declaration in found.items():
+            if address not in expected:
+                differing.append(address)
+            elif _comparable(declaration, renaming) != _comparable(expected[address], renaming):
+                fields = _list_changed_fields(expected[address], declaration, renaming) if is_instance else []
+                differing += [] if fields else [address]
+                notes |= dict.fromkeys(
+                    f"{address}.{field} contains the name of the instance, and changes" for field in fields
+                )
         if differing:
             where = f" in the environment {name}" if name else ""
             raise UnusableEdit(f"renaming {old} would also change {differing[0]}{where}; rename it by hand")
+    return [*notes]
+
+
+def _is_moved(former: Address, declaration: Declaration) -> bool:
+    """Whether the object keeps its identity: by a former address, or because there is none."""
+    return former in declaration.moved or kinds.get(former.kind).home is Home.FILE
+
+
+def _list_changed_fields(old: Declaration, new: Declaration, renaming: rename.Renaming) -> list[str]:
+    """The fields that differ, if nothing else does and each can be updated in place; otherwise none."""
+    before = {name: _rename_refs(value, renaming) for name, value in old.spec.items()}
+    after = {name: _rename_refs(value, renaming) for name, value in new.spec.items()}
+    if _comparable(replace(old, spec={}), renaming) != _comparable(replace(new, spec={}), renaming):
+        return []
+    kind = kinds.get(new.address.kind)
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return names if all(Behavior.IMMUTABLE not in kind.by_name[name] for name in names) else []
 
 
 def _comparable(declaration: Declaration, renaming: rename.Renaming) -> tuple[object, ...]:
     """What a declaration says, with the new address, without positions."""
     address = renaming.addresses.get(declaration.address, declaration.address)
     moved = {*declaration.moved} - renaming.addresses.keys() - {*renaming.addresses.values()}
+    if scope_of(declaration.positions) is not None:
+        moved = set()  # a component adds those below former names of the instance
     deliver = {name: replace(delivery, position=None) for name, delivery in declaration.deliver.items()}
     spec = {name: _rename_refs(value, renaming) for name, value in declaration.spec.items()}
     return (
@@ -207,7 +256,7 @@ def _rename_part(part: str | Ref | Template | Secret, renaming: rename.Renaming)
 
 
 def _find_mentions(source: ProjectSource, texts: Mapping[str, str], renaming: rename.Renaming) -> Iterator[str]:
-    """Yields the lines that still contain the old address, as in comments, approvals and policies."""
+    """Yields the lines that still contain a former address, as in comments, approvals and policies."""
     config = load_config(source.path, {}, None, make_placeholder)
     others = ["approvals.yaml"]
     for folder in config.policies:
@@ -216,6 +265,6 @@ def _find_mentions(source: ProjectSource, texts: Mapping[str, str], renaming: re
     for path in (*texts, *others):
         with suppress(files.Unreadable):
             text = texts.get(path) or files.read(source.path, path, MAX_BYTES).decode(errors="replace")
-            numbers = {number for address in renaming.addresses for number in rename.find_mentions(text, address)}
-            for number in sorted(numbers):
-                yield f"{path}:{number}"
+            found = [(number, former) for former in renaming.addresses for number in rename.find_mentions(text, former)]
+            for number, former in sorted(found):
+                yield f"{path}:{number} still mentions {former}"

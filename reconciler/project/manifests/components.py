@@ -213,6 +213,7 @@ class Components:
                 value["name"] = scope.qualify(local)
                 self._budget.charge_text(scope.name)
                 self._add_former_names(document.value, local, value, scope, filling, use)
+                self._qualify_entries(document.value, value, scope)
             layer = Layer(Role.MANIFEST, value, document.places, (), filling.grafts, filling.fed, scope=scope)
             made = merge([layer], layer, sound=document.sound and not filling.findings)
             self.complete = self.complete and not filling.findings
@@ -261,6 +262,25 @@ class Components:
             if "moved" not in value:
                 filling.grafts[("moved",)] = use.spot(("moved",))
             value["moved"] = moved
+
+    def _qualify_entries(self, written: Mapping[str, Json], value: dict[str, Any], scope: Scope) -> None:
+        """Qualifies the names in `moved` of inline children that the component itself declares."""
+        kind = value.get("kind")
+        for key, child in kinds.inline_children(kind).items() if isinstance(kind, str) and kind.isidentifier() else ():
+            entries, put = written.get(key), value.get(key)
+            filled = put if isinstance(put, dict) else {}
+            for name, entry in entries.items() if isinstance(entries, dict) else ():
+                found = filled.get(name)
+                if not isinstance(entry, dict) or not isinstance(found, dict) or not found.get("moved"):
+                    continue
+                if any(not isinstance(text, str) for _, text in _list_former_names(found["moved"])):
+                    continue  # reported with the envelope
+                prefix, instances = f"{child.name}/", (scope.name, *scope.former)
+                formers = list(_former_names(entry.get("moved"), found["moved"], prefix))
+                own = [former.text for former in formers if former.is_local]
+                self._budget.charge_addresses(len(instances) * len(own), sum(map(weigh, own)) * len(instances))
+                moved = [former.text for former in formers if not former.is_local]
+                found["moved"] = moved + [f"{prefix}{instance}-{text}" for instance in instances for text in own]
 
 
 def _qualify_former(names: Json, prefix: str, scope: Scope) -> Json:

@@ -16,6 +16,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.kind import Home, Kind
+from reconciler.model.manifest import Path
 from reconciler.project.documents import entries
 from reconciler.project.manifests import children
 from reconciler.project.yaml import emit, patch
@@ -23,9 +24,7 @@ from reconciler.project.yaml.patch import Unpatchable
 
 _EXPRESSION: Final = re.compile(r"(\$?)(\$\{\{\s*)([^{}\s]+)(\s*\}\})")
 _ODD_BREAKS: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029\ufeff]")  # would shift libyaml's positions
-_MOVED: Final = re.compile(r"""\bmoved["']?:\s*(\[[^\]]*\]|\S+)""")
-_ITEM: Final = re.compile(r"""\s*- ["']?[A-Za-z0-9]+/[^\s"']+["']?\s*""")  # of a list of former addresses
-_HEAD: Final = ("kind", "name", "id", "ensure")  # keys that stand before `moved`
+_HEAD: Final = ("kind", "component", "name", "id", "ensure")  # keys that stand before `moved`
 
 _Edit = tuple[int, int, str]  # offsets of the replaced characters, and their replacement
 
@@ -58,26 +57,67 @@ class Renaming(Struct, frozen=True):
 
 def rename_in_manifests(text: str, renaming: Renaming) -> str:
     """Renames the resource and the references to it in a file of manifests. Raises Unpatchable."""
+    changed = rename_references(text, renaming)
+    for node in compose(changed)[0]:
+        if _find_place(keys_of(node), renaming.old) == ():
+            return rename_name(changed, node.start_mark.line + 1, renaming.new.name, str(renaming.old))
+    return changed
+
+
+def rename_references(text: str, renaming: Renaming) -> str:
+    """Renames the references to the resource in a file of manifests, or of a component. Raises Unpatchable."""
     nodes, positions = compose(text)
     edits: list[_Edit] = []
-    declaring: tuple[int, tuple[str, ...]] | None = None
-    for index, node in enumerate(nodes):
-        keys = keys_of(node)
+    for keys in map(keys_of, nodes):
         for key in ("spec", "for_each", "with", *maps_of(keys)):
             if key in keys:
                 edits += _rename_references(keys[key], text, positions, renaming)
-        place = _find_place(keys, renaming.old)
-        if place is None:
-            continue
-        if not place:
-            declaring, name, renamed = (index, ()), keys["name"], renaming.new.name
-        else:
-            parent = str(keys["name"].value)
-            declaring, renamed = (index, (place[0], _key_below(parent, renaming))), _key_below(parent, renaming)
-            name = next(key for key, _ in pairs_of(keys[place[0]]) if key.value == place[1])
-        edits.append(replace_in(name, text, positions, str(name.value), _name_as_yaml(name, renamed)))
-    changed = splice(text, edits)
-    return changed if declaring is None else _add_move(changed, *declaring, renaming)
+    return splice(text, edits)
+
+
+def rename_name(text: str, line: int, new: str, former: str) -> str:
+    """Renames the document whose first key is in that line, and adds its former name. Raises Unpatchable."""
+    nodes, positions = compose(text)
+    name = keys_of(_node_at(nodes, line)).get("name")
+    if not isinstance(name, ScalarNode) or "${{" in name.value:
+        raise Unpatchable("its name is made of other values")
+    text = splice(text, [replace_in(name, text, positions, str(name.value), _name_as_yaml(name, new))])
+    return _add_move(text, line, new, former)
+
+
+def rename_key(text: str, line: int, path: Path, new: str, former: str) -> str:
+    """Renames the entry at a path of the document whose first key is in that line, and adds its former address.
+
+    Raises Unpatchable.
+    """
+    nodes, positions = compose(text)
+    *around, old = path
+    node: Node | None = _node_at(nodes, line)
+    for part in around:
+        node = _child_at(node, part)
+    key, entry = next(((key, value) for key, value in pairs_of(node) if key.value == old), (None, None))
+    if key is None or entry is None:
+        raise Unpatchable("its key is not written there")
+    if isinstance(entry, ScalarNode) and "${{" in entry.value:
+        raise Unpatchable("the entry is an expression")
+    written = keys_of(entry).get("moved")
+    text = splice(text, [replace_in(key, text, positions, str(old), _name_as_yaml(key, new))])
+    kind = former.partition("/")[0]
+    if kinds.get(kind).home is Home.FILE:
+        return text
+    renamed = f"{former.removesuffix(str(old))}{new}"
+    moved = [address for address in _former_of(written) if address not in (renamed, former)] + [former]
+    return patch.patch_text(text, line, (*around, new, "moved"), moved[0] if len(moved) == 1 else list(moved))
+
+
+def has_key(text: str, line: int, key: str) -> bool:
+    """Whether the document whose first key is in that line has a key. Raises Unpatchable."""
+    return key in keys_of(_node_at(compose(text)[0], line))
+
+
+def is_declared(text: str, address: Address) -> bool:
+    """Whether a document declares the resource under its name, and not as an inline child. Raises Unpatchable."""
+    return any(_find_place(keys_of(node), address) == () for node in compose(text)[0])
 
 
 def rename_in_component(text: str, renaming: Renaming) -> str:
@@ -85,37 +125,9 @@ def rename_in_component(text: str, renaming: Renaming) -> str:
 
     Its own resources come first: a reference that names one of them is left as it is.
     """
-    nodes, positions = compose(text)
-    own = [
-        address
-        for address in renaming.addresses
-        if any(_find_place(keys_of(node), address) is not None for node in nodes)
-    ]
-    edits: list[_Edit] = []
-    for node in nodes if not own else ():
-        keys = keys_of(node)
-        for key in ("spec", "for_each", "with", *maps_of(keys)):
-            if key in keys:
-                edits += _rename_references(keys[key], text, positions, renaming)
-    return splice(text, edits)
-
-
-def find_declaration(text: str, address: Address) -> tuple[Address, Sequence[Address]] | None:
-    """The resource of the document that declares the address literally, and its inline children. Raises Unpatchable.
-
-    The resource is another one if the address is that of an inline child.
-    """
-    for node in compose(text)[0]:
-        keys = keys_of(node)
-        if _find_place(keys, address) is not None:
-            whole = Address(str(keys["kind"].value), str(keys["name"].value))
-            below = [
-                entries.address_of(child, whole.name, str(key.value))
-                for name, child in maps_of(keys).items()
-                for key, _ in pairs_of(keys[name])
-            ]
-            return whole, below
-    return None
+    nodes = compose(text)[0]
+    is_own = any(_find_place(keys_of(node), address) is not None for address in renaming.addresses for node in nodes)
+    return text if is_own else rename_references(text, renaming)
 
 
 def rename_in_settings(text: str, renaming: Renaming) -> str:
@@ -131,7 +143,7 @@ def rename_in_settings(text: str, renaming: Renaming) -> str:
                 str, renaming.addresses
             ):
                 edits.append(replace_in(key, text, positions, key.value, renamed))
-            edits += _rename_entry(key.value, value, text, positions, renaming)
+            edits += _rename_entries(key.value, value, text, positions, renaming)
             if "/" in key.value or key.value == "defaults":
                 edits += _rename_references(value, text, positions, renaming)
             if key.value == "drift":
@@ -142,9 +154,29 @@ def rename_in_settings(text: str, renaming: Renaming) -> str:
 def find_mentions(text: str, address: Address) -> Iterator[int]:
     """Yields the numbers of the lines that contain the address, except as a former one."""
     mention = re.compile(rf"(?<![A-Za-z0-9/]){re.escape(str(address))}(?![A-Za-z0-9_-])")
-    for number, line in enumerate(text.split("\n"), 1):
-        if mention.search(_MOVED.sub("", line)) and not _ITEM.fullmatch(line):
+    for number, line in enumerate(_without_former(text).split("\n"), 1):
+        if mention.search(line):
             yield number
+
+
+def _without_former(text: str) -> str:
+    """The text with blanks for the values of `moved`; as it is if it is no YAML."""
+    try:
+        nodes, positions = compose(text)
+    except Unpatchable:
+        return text
+    spans = [_span(scalar, positions) for node in nodes for scalar in _former_scalars(node, is_former=False)]
+    return splice(text, [(start, end, " " * (end - start)) for start, end in spans if "\n" not in text[start:end]])
+
+
+def _former_scalars(node: Node, *, is_former: bool) -> Iterator[Node]:
+    if isinstance(node, ScalarNode) and is_former:
+        yield node
+    elif isinstance(node, SequenceNode):
+        for item in node.value:
+            yield from _former_scalars(item, is_former=is_former)
+    for key, value in pairs_of(node):
+        yield from _former_scalars(value, is_former=is_former or key.value == "moved")
 
 
 def compose(text: str) -> tuple[list[Node], list[int]]:
@@ -159,7 +191,7 @@ def compose(text: str) -> tuple[list[Node], list[int]]:
     return nodes, [len(text) - len(body), *(found.end() for found in re.finditer("\n", text))]
 
 
-def pairs_of(node: Node) -> list[tuple[Node, Node]]:
+def pairs_of(node: Node | None) -> list[tuple[Node, Node]]:
     """The keys and values of a map, as nodes; none of anything else."""
     return node.value if isinstance(node, MappingNode) else []
 
@@ -185,23 +217,31 @@ def _find_place(keys: Mapping[Any, Node], address: Address) -> tuple[str, ...] |
     return None if found is None else tuple(map(str, found))
 
 
-def _key_below(parent: str, renaming: Renaming) -> str:
-    """The new key of an inline child. Raises Unpatchable if the new name is not one below its parent."""
-    key = renaming.new.name.removeprefix(f"{parent}-")
-    if not key or key == renaming.new.name:
-        raise Unpatchable(f"it is declared inline, so that its name begins with {parent}-")
-    return key
+def _node_at(nodes: Sequence[Node], line: int) -> Node:
+    """The document that has a line. Raises Unpatchable."""
+    found = [node for node in nodes if node.start_mark.line < line]
+    if not found:
+        raise Unpatchable("its layout does not allow it")
+    return found[-1]
 
 
-def _rename_entry(
+def _child_at(node: Node | None, part: str | int) -> Node | None:
+    if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part]  # type: ignore[no-any-return]  # PyYAML has no types
+    return keys_of(node).get(str(part)) if isinstance(node, MappingNode) else None
+
+
+def _rename_entries(
     address: str, patch_node: Node, text: str, positions: list[int], renaming: Renaming
 ) -> Iterator[_Edit]:
-    """Renames the key of an inline child in an environment's patch of its parent."""
+    """Renames the keys of inline children in an environment's patch of their parent."""
     kind, _, parent = address.partition("/")
     for key, child in kinds.inline_children(kind).items() if kind.isidentifier() else ():
-        for entry, _ in pairs_of(keys_of(patch_node).get(key, patch_node)) if key in keys_of(patch_node) else ():
-            if entries.address_of(child, parent, str(entry.value)) == renaming.old:
-                renamed = _name_as_yaml(entry, _key_below(parent, renaming))
+        for entry, _ in pairs_of(keys_of(patch_node).get(key)):
+            old = entries.address_of(child, parent, str(entry.value))
+            new = renaming.addresses.get(old)
+            if new is not None and new.name.startswith(f"{parent}-"):  # otherwise the parent has another name
+                renamed = _name_as_yaml(entry, new.name.removeprefix(f"{parent}-"))
                 yield replace_in(entry, text, positions, str(entry.value), renamed)
 
 
@@ -261,26 +301,32 @@ def splice(text: str, edits: list[_Edit]) -> str:
     return text
 
 
-def _add_move(text: str, index: int, entry: tuple[str, ...], renaming: Renaming) -> str:
-    """Adds the former address to `moved` of the document with this number, or of an entry in it."""
-    if kinds.get(renaming.old.kind).home is Home.FILE:
+def _former_of(moved: Node | None) -> list[str]:
+    if isinstance(moved, SequenceNode):
+        return [str(item.value) for item in moved.value]
+    return [str(moved.value)] if isinstance(moved, ScalarNode) and moved.value not in ("", "null", "~") else []
+
+
+def _add_move(text: str, line: int, name: str, former: str) -> str:
+    """Adds the former name to `moved` of the document whose first key is in that line.
+
+    name    the new name
+    former  an address; of a use of a component a name
+    """
+    kind, slash, _ = former.partition("/")
+    if slash and kinds.get(kind).home is Home.FILE:
         return text  # it has no object that could be moved
     nodes, positions = compose(text)
-    node = nodes[index]
-    within = node
-    for key in entry:
-        within = keys_of(within)[key]
-    keys = keys_of(within)
+    node = _node_at(nodes, line)
+    keys = keys_of(node)
     before = keys.get("moved")
-    written = [item.value for item in before.value] if isinstance(before, SequenceNode) else []
-    written += [before.value] if isinstance(before, ScalarNode) and before.value not in ("", "null", "~") else []
-    moved = [address for address in written if address != str(renaming.new)] + [str(renaming.old)]
-    if before is not None or entry or getattr(node, "flow_style", False):
-        value = moved[0] if entry and len(moved) == 1 else list(moved)
-        return patch.patch_text(text, node.start_mark.line + 1, (*entry, "moved"), value)
-    head = max((keys[name] for name in _HEAD if name in keys), key=lambda value: value.end_mark.line)
+    renamed = f"{kind}/{name}" if slash else name
+    moved = [address for address in _former_of(before) if address != renamed] + [former]
+    if before is not None or getattr(node, "flow_style", False):
+        return patch.patch_text(text, line, ("moved",), list(moved))
+    head = max((keys[key] for key in _HEAD if key in keys), key=lambda value: value.end_mark.line)
     first = node.value[0][0]
     at = text.find("\n", positions[head.end_mark.line] + head.end_mark.column)
     newline = "\r\n" if "\r\n" in text else "\n"
-    line = f"{' ' * first.start_mark.column}moved: {emit.flow(moved)}{newline}"
-    return text[: at + 1] + line + text[at + 1 :] if at >= 0 else f"{text}{newline}{line}"
+    added = f"{' ' * first.start_mark.column}moved: {emit.flow(moved)}{newline}"
+    return text[: at + 1] + added + text[at + 1 :] if at >= 0 else f"{text}{newline}{added}"

@@ -11,7 +11,6 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler.model.address import Address
 from reconciler.model.value import OMITTED
-from reconciler.project.documents import entries
 from reconciler.project.manifests import rename
 from reconciler.project.manifests.for_each import KEY, VARIABLE
 from reconciler.project.settings import environments
@@ -20,7 +19,7 @@ from reconciler.project.yaml import emit, patch
 from reconciler.project.yaml.patch import Unpatchable
 
 _EACH_KEY: Final = re.compile(r"\$\{\{\s*each\.key\s*\}\}")
-_HEAD: Final = ("kind", "name", KEY, "when", "id", "ensure")  # keys that stand before `moved`
+_HEAD: Final = ("kind", "component", "name", KEY, "when", "id", "ensure")  # keys that stand before `moved`
 
 
 class Item(Struct, frozen=True):
@@ -30,7 +29,6 @@ class Item(Struct, frozen=True):
     source        the file with the list or map: the manifest, or the project file for a variable
     variable      its name; empty for a list or map in the manifest
     old, new      the keys
-    children      the addresses of the inline children, old → new
     """
 
     file: str
@@ -39,13 +37,15 @@ class Item(Struct, frozen=True):
     variable: str
     old: str
     new: str
-    children: Mapping[Address, Address]
 
 
-def find_item(manifests: Mapping[str, str], texts: Mapping[str, str], old: Address, new: Address) -> Item | None:
-    """The item whose resource has the address.
+def find_item(
+    manifests: Mapping[str, str], texts: Mapping[str, str], old: Address, new: Address, former: str
+) -> Item | None:
+    """The item whose resource has the address, or whose instance of a component has that name.
 
-    texts  also of the project file and the environments, by path
+    texts   also of the project file and the environments, by path
+    former  what `moved` names
 
     None if no document with `for_each` declares it. Raises Unpatchable, with the reason, if the key cannot be changed.
     """
@@ -57,23 +57,21 @@ def find_item(manifests: Mapping[str, str], texts: Mapping[str, str], old: Addre
             source, variable, items = _find_items(texts, file, keys[KEY])
             for key in _keys_of_items(items):
                 if _name_of(keys, key) == old.name:
-                    _check_source(texts, variable)
-                    renamed = _new_key(keys, old, new)
-                    below = _children(keys, old, new)
-                    return Item(file, index, source, variable, key, renamed, below)
+                    _check_source(texts, variable, former)
+                    return Item(file, index, source, variable, key, _new_key(keys, new, former))
     return None
 
 
-def rename_item(texts: Mapping[str, str], item: Item, old: Address) -> dict[str, str]:
+def rename_item(texts: Mapping[str, str], item: Item, former: str) -> dict[str, str]:
     """The texts that change: the list or map with the new key, and the manifest with `moved`. Raises Unpatchable."""
     changed = {item.source: _replace_key(texts[item.source], item)}
     text = changed.get(item.file, texts[item.file])
-    changed[item.file] = _add_move(text, item, old)
+    changed[item.file] = _add_move(text, item, former)
     return changed
 
 
 def _is_kind(keys: Mapping[str, Node], kind: str) -> bool:
-    written = keys.get("kind")
+    written = keys.get("component", keys.get("kind"))
     return isinstance(written, ScalarNode) and written.value == kind
 
 
@@ -106,7 +104,7 @@ def _name_of(keys: Mapping[str, Node], key: str) -> str:
     return _EACH_KEY.sub(lambda _: key, str(name.value)) if isinstance(name, ScalarNode) else ""
 
 
-def _check_source(texts: Mapping[str, str], variable: str) -> None:
+def _check_source(texts: Mapping[str, str], variable: str, former: str) -> None:
     """Raises Unpatchable if another file has the same items, too."""
     if not variable:
         return
@@ -116,11 +114,11 @@ def _check_source(texts: Mapping[str, str], variable: str) -> None:
                 if variable in rename.keys_of(rename.keys_of(node).get("variables", node)):
                     raise Unpatchable(
                         f"its for_each is the variable {variable}, which {FILE} and {file} set: change the key in "
-                        f"each file, and add moved: {{NEWKEY: Kind/oldname}} beside for_each"
+                        f"each file, and add moved: {{NEWKEY: {former}}} beside for_each"
                     )
 
 
-def _new_key(keys: Mapping[str, Node], old: Address, new: Address) -> str:
+def _new_key(keys: Mapping[str, Node], new: Address, former: str) -> str:
     """The key with which the name becomes the new one. Raises Unpatchable."""
     template = str(keys["name"].value)
     before, *rest = _EACH_KEY.split(template)
@@ -130,10 +128,13 @@ def _new_key(keys: Mapping[str, Node], old: Address, new: Address) -> str:
     if not new.name.startswith(before) or not new.name.endswith(after) or len(new.name) <= len(before + after):
         end = f" and ends with {after!r}" if after else ""
         raise Unpatchable(f"its name is {template}: a name from the same list begins with {before!r}{end}")
+    key = new.name[len(before) : len(new.name) - len(after)]
     if where := next(_find_uses(keys), ""):
-        reason = f"{where} uses each.key too, and would change"
-        raise Unpatchable(f"{reason}; write that value in each item, as each.value.NAME, and rename then")
-    return new.name[len(before) : len(new.name) - len(after)]
+        raise Unpatchable(
+            f"{where} uses each.key too, and would change; write that value in each item, as each.value.NAME, and "
+            f"rename then, or change the key by hand and add moved: {{{key}: {former}}} beside for_each"
+        )
+    return key
 
 
 def _find_uses(keys: Mapping[str, Node]) -> Iterator[str]:
@@ -154,14 +155,6 @@ def _texts(node: Node) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _children(keys: Mapping[str, Node], old: Address, new: Address) -> dict[Address, Address]:
-    return {
-        entries.address_of(child, old.name, str(entry.value)): entries.address_of(child, new.name, str(entry.value))
-        for key, child in rename.maps_of(keys).items()
-        for entry, _ in rename.pairs_of(keys[key])
-    }
-
-
 def _replace_key(text: str, item: Item) -> str:
     nodes, positions = rename.compose(text)
     items = _find_default(nodes, item.variable) if item.variable else rename.keys_of(nodes[item.index])[KEY]
@@ -175,21 +168,21 @@ def _replace_key(text: str, item: Item) -> str:
     return rename.splice(text, [rename.replace_in(node, text, positions, item.old, put)])
 
 
-def _add_move(text: str, item: Item, old: Address) -> str:
+def _add_move(text: str, item: Item, former: str) -> str:
     """Adds the former address to the map `moved`, by the new key. What the old key had moves with it."""
     node = rename.compose(text)[0][item.index]
     line = node.start_mark.line + 1
     written = rename.keys_of(node).get("moved")
     if written is None:
-        return _insert_move(text, node, {item.new: str(old)})
+        return _insert_move(text, node, {item.new: former})
     if not isinstance(written, MappingNode):
-        raise Unpatchable("moved is no map from the keys of for_each: write moved: {KEY: Kind/oldname}")
+        raise Unpatchable(f"moved is no map from the keys of for_each: write moved: {{KEY: {former}}}")
     before = rename.keys_of(written).get(item.old)
     if before is None:
-        return patch.patch_text(text, line, ("moved", item.new), str(old))
+        return patch.patch_text(text, line, ("moved", item.new), former)
     earlier = [str(entry.value) for entry in before.value] if isinstance(before, SequenceNode) else [str(before.value)]
     text = patch.patch_text(text, line, ("moved", item.old), OMITTED)
-    return patch.patch_text(text, line, ("moved", item.new), [*earlier, str(old)])
+    return patch.patch_text(text, line, ("moved", item.new), [*earlier, former])
 
 
 def _insert_move(text: str, node: Node, moved: dict[str, str]) -> str:
