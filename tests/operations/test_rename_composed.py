@@ -114,7 +114,7 @@ def test_an_entry_of_one_item_is_renamed_in_the_item_or_variable(root: Path, set
     assert renamed.notes == ()
 
 
-def test_an_entry_whose_value_comes_from_elsewhere_is_renamed_as_the_advice_says(root: Path) -> None:
+def test_the_advice_for_an_entry_written_as_an_expression_moves_its_objects(root: Path) -> None:
     text = (
         SITES.replace("rules: {vpn: {cidr", "vpn: {cidr").replace("allow}}}", "allow}}")
         + "  vpn: ${{ each.value.vpn }}\n"
@@ -191,7 +191,7 @@ def test_an_instance_of_a_component_is_renamed_with_all_of_its_resources(root: P
         }
 
 
-def test_an_instance_whose_name_is_in_a_field_that_cannot_change_is_not_renamed(root: Path) -> None:
+def test_an_instance_is_not_renamed_if_a_field_with_its_name_cannot_be_updated(root: Path) -> None:
     site = "inputs: {}\n---\nkind: ReservedDomain\nname: d\nspec: {domain: '${{ component.name }}.example.com'}\n"
     write(root, {"components/site.yaml": site, "manifests/b.yaml": USES})
     with pytest.raises(UnusableEdit, match="renaming site/rome would also change ReservedDomain/bern-d"):
