@@ -264,7 +264,8 @@ class _Execution(Struct):
                 if not record.state.is_final:
                     why = f"{attempts} workers started it, and none finished it" if attempts else ""
                     reason = ": ".join(filter(None, (why, error)))
-                    failed = replace(record, state=TaskState.FAILED, exit_code=exit_codes.ERROR, reason=reason)
+                    code = exit_codes.PARTLY if record.changes else exit_codes.ERROR  # as a worker that died left it
+                    failed = replace(record, state=TaskState.FAILED, exit_code=code, reason=reason)
                     await self.records.finish(failed)
         ended = await self.records.task(record.run, record.member, record.project)
         assert ended is not None

@@ -169,10 +169,6 @@ def _resolve_variables(member: Member, workspace: Workspace) -> Member:
     return replace(member, variables={name: setting.value for name, setting in settled.items()})
 
 
-def _fail(record: TaskRecord, reason: str) -> TaskRecord:
-    return replace(record, state=TaskState.FAILED, exit_code=exit_codes.ERROR, reason=_one_line(reason))
-
-
 def _one_line(text: str) -> str:
     line = sanitize(" ".join(text.split()))
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
@@ -184,6 +180,7 @@ class _Attempt(Struct, frozen=True):
     spent    requests of the last minute by other workers for the account; see `Account.spent`
     stop     set when no further call may start
     counter  the requests of this attempt
+    begun    set when this attempt of an apply may have sent changes
     """
 
     task: Task
@@ -192,6 +189,7 @@ class _Attempt(Struct, frozen=True):
     spent: tuple[tuple[float, int], ...]
     stop: asyncio.Event
     counter: _RequestCounter = field(default_factory=lambda: _RequestCounter())
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def requests(self) -> int:
@@ -227,7 +225,7 @@ class _Attempt(Struct, frozen=True):
                 if self.stop.is_set():
                     return None
                 if clock.now() > patience:
-                    return _fail(self.record, str(locked))
+                    return self._fail(str(locked))
             await clock.sleep(_LOCK_PAUSE)
 
     async def _run_once(self) -> TaskRecord | None:
@@ -235,16 +233,21 @@ class _Attempt(Struct, frozen=True):
             return await self._run_until_deadline(await self._load())
         except Rejected as rejected:
             errors = [problem for problem in rejected.problems if problem.is_error]
-            return _fail(self.record, _first_of(errors))
+            return self._fail(_first_of(errors))
         except (OperationError, KeyNotFound) as error:
-            return _fail(self.record, str(error))
+            return self._fail(str(error))
         except Refused as refusal:
-            code = exit_codes.AUTH if refusal.is_permission else exit_codes.ERROR
-            return replace(_fail(self.record, str(refusal)), exit_code=code)
+            return self._fail(str(refusal), exit_codes.AUTH if refusal.is_permission else exit_codes.ERROR)
         except (Locked, Unavailable):
             raise  # both may be temporary
         except (Failure, StoreError, OSError) as error:
-            return _fail(self.record, str(error))
+            return self._fail(str(error))
+
+    def _fail(self, reason: str, code: int = exit_codes.ERROR) -> TaskRecord:
+        """The record of a task without a result: partly applied, if an attempt may have sent changes."""
+        if self.begun.is_set() or self.record.changes:
+            code = exit_codes.PARTLY
+        return replace(self.record, state=TaskState.FAILED, exit_code=code, reason=_one_line(reason))
 
     async def _load(self) -> Assignment:
         task = self.task
@@ -274,7 +277,7 @@ class _Attempt(Struct, frozen=True):
         finally:
             timer.cancel()
         if loop.time() >= timer.when() and (result is None or result.state is not TaskState.SUCCEEDED):
-            return _fail(self.record, f"it did not finish within progress_deadline ({deadline:.0f} s)")
+            return self._fail(f"it did not finish within progress_deadline ({deadline:.0f} s)")
         return result
 
     async def _run(self, assigned: Assignment, applied: Run | None = None) -> TaskRecord | None:
@@ -310,7 +313,7 @@ class _Attempt(Struct, frozen=True):
     async def _record_plan(self, plan: Plan, assigned: Assignment, workspace: Workspace) -> TaskRecord:
         """The record of a plan."""
         if plan.errors:
-            failed = _fail(self.record, _first_of(plan.errors))
+            failed = self._fail(_first_of(plan.errors))
             is_policy = all(problem.rule for problem in plan.errors)
             return replace(failed, state=TaskState.BLOCKED, exit_code=exit_codes.BLOCKED) if is_policy else failed
         record = await self._store_shape(plan, assigned, workspace)
@@ -319,7 +322,7 @@ class _Attempt(Struct, frozen=True):
     async def _record_drift(self, plan: Plan, assigned: Assignment, workspace: Workspace) -> TaskRecord:
         """The record of a drift check."""
         if plan.errors:
-            return _fail(self.record, _first_of(plan.errors))
+            return self._fail(_first_of(plan.errors))
         record = await self._store_shape(
             replace(plan, health=None), assigned, workspace
         )  # members with one shape differ in it
@@ -364,6 +367,7 @@ class _Attempt(Struct, frozen=True):
         async def approve(plan: Plan) -> bool:
             if reviewed_changes.find_unreviewed(plan, reviewed.changes, has_begun=bool(self.record.changes)):
                 return False
+            self.begun.set()
             return await records.begin_apply(replace(self.record, changes=reviewed_changes.digest_changes(plan)))
 
         result = await workspace.select(allow=allow).apply(approve=approve, stop=self.stop)
@@ -392,6 +396,8 @@ class _Attempt(Struct, frozen=True):
                 return replace(record, state=TaskState.STALE, exit_code=exit_codes.STALE, reason=reason)
             case Status.BLOCKED:
                 return replace(record, state=TaskState.BLOCKED)
+        if self.record.changes:  # as above
+            record = replace(record, exit_code=exit_codes.PARTLY)
         return replace(record, state=TaskState.FAILED)
 
 

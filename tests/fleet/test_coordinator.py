@@ -282,6 +282,9 @@ def test_projects_of_a_member_follow_their_order(tmp_path: Path) -> None:
         }
         created = [call for call in world.sandbox.accounts["globex"].calls() if call.startswith("POST")]
         assert created == ["POST /ip_policies", "POST /reserved_domains", "POST /bot_users"]
+        of_acme = [task for task in await world.tasks(applied) if task.member == "acme"]  # its project base was applied
+        rollup = build_rollup(world.source.fleet, applied, of_acme, {}, world.runtime.now())
+        assert (rollup.states, rollup.exit_code()) == ({"failed": 1}, exit_codes.PARTLY)
 
     play(tmp_path, CANARY, act, projects=projects, after=after, waves=[{"name": "all", "max_failures": 1}])
 
@@ -404,6 +407,20 @@ def test_a_task_that_no_worker_can_run_fails_and_others_succeed(tmp_path: Path) 
         (failed,) = [task for task in await world.tasks(run) if task.member == "globex"]
         assert failed.reason == "no worker has the resource keys-eu"
         assert pool.lost == MAX_ATTEMPTS
+
+    play(tmp_path, THREE, act)
+
+
+def test_a_failed_apply_exits_5_if_a_worker_died_after_it_began_to_apply(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        shapes = {task.shape for task in await world.tasks(planned)}
+        run = await world.start(RunVerb.APPLY, reviewed=planned, approved_shapes=shapes)
+        claimed = await world.records.claim(run.id, "globex", "web", "a worker that died")
+        assert await world.records.begin_apply(replace(claimed, changes={"ReservedDomain/shop": "00"}))
+        await world.execute(run, pool=LosingPool(world, "globex", 1000), backoff=0.001)
+        (failed,) = [task for task in await world.tasks(run) if task.member == "globex"]
+        assert (failed.state, failed.exit_code) == (TaskState.FAILED, exit_codes.PARTLY)
 
     play(tmp_path, THREE, act)
 

@@ -415,6 +415,8 @@ def roll_up_states(*states: TaskState, verb: RunVerb = RunVerb.APPLY) -> RollUp:
 
 
 DONE, BAD = TaskState.SUCCEEDED, TaskState.FAILED
+APPLIED = replace(ENDED, verb=RunVerb.APPLY)
+IN_SYNC = replace(task(1), counts={}, changes={}, shape="")
 TOLERANT = (replace(WAVES[0], max_failures=Amount(1)), *WAVES[1:])
 
 
@@ -425,6 +427,12 @@ TOLERANT = (replace(WAVES[0], max_failures=Amount(1)), *WAVES[1:])
         (roll_up_states(DONE, verb=RunVerb.PLAN), exit_codes.DONE),
         (roll_up_states(DONE, BAD, verb=RunVerb.PLAN), exit_codes.AUTH),  # every failure is a rejected key
         (roll_up_states(DONE, BAD), exit_codes.PARTLY),
+        (roll_up([task(1), replace(task(1, BAD), project="edge")], APPLIED), exit_codes.PARTLY),  # of one member
+        (roll_up([replace(task(1, BAD), counts={"create": 2}), task(2, BAD)], APPLIED), exit_codes.PARTLY),
+        (roll_up([replace(task(1, BAD), exit_code=5), task(2, BAD)], APPLIED), exit_codes.PARTLY),
+        (roll_up([IN_SYNC, task(2, BAD)], APPLIED), exit_codes.AUTH),  # nothing was changed
+        (roll_up([IN_SYNC, replace(task(2, BAD), exit_code=1)], APPLIED), exit_codes.ERROR),
+        (roll_up([IN_SYNC, task(2, TaskState.SKIPPED)], APPLIED), exit_codes.ERROR),
         (roll_up_states(BAD), exit_codes.AUTH),
         (roll_up([replace(task(1, BAD), exit_code=1), task(2, BAD)], ENDED), exit_codes.ERROR),
         (roll_up_states(DONE, TaskState.STALE), exit_codes.STALE),
@@ -490,6 +498,9 @@ def test_every_task_is_counted_once_and_a_failed_task_never_exits_0(seen: RollUp
     assert sum(row.tasks for row in seen.reasons) == len(unsuccessful) + len(skipped)
     assert sum(sum(row.states.values()) for row in seen.shapes) == sum(bool(task.shape) for task in seen.tasks)
     assert not (unsuccessful and seen.exit_code() == exit_codes.DONE)
+    if seen.run.verb is RunVerb.APPLY and any(task.state is BAD for task in seen.tasks):
+        is_changed = any(task.state is DONE for task in seen.tasks)  # each that succeeded has counts
+        assert seen.exit_code() == (exit_codes.PARTLY if is_changed else exit_codes.AUTH)
     suites = xml.fromstring(junit.render_junit(seen))  # noqa: S314 - our own text
     assert (suites.get("tests"), len(list(suites.iter("testcase")))) == (str(len(seen.tasks)), len(seen.tasks))
     assert len(list(suites.iter("failure"))) == int(suites.get("failures", "")) >= len(unsuccessful)

@@ -134,6 +134,12 @@ class RollUp(Struct, frozen=True):
         """Shapes that need an approval and do not have it."""
         return tuple(row for row in self.shapes if row.needs and not row.approved)
 
+    @property
+    def has_applied(self) -> bool:
+        """Whether a task of an apply changed its account, or may have: a worker may have died meanwhile."""
+        changed = any(task.actions or task.exit_code == exit_codes.PARTLY for task in self.tasks)
+        return self.run.verb is RunVerb.APPLY and changed
+
     def exit_code(self, *, changes: int = exit_codes.DONE) -> int:
         """The exit code of a command that made this run. `changes`: the code of a plan with changes."""
         if code := self._failure_code():
@@ -156,7 +162,7 @@ class RollUp(Struct, frozen=True):
     def _failure_code(self) -> int:
         failed = [task for task in self.tasks if task.state is TaskState.FAILED]
         if failed:
-            if self.run.verb is RunVerb.APPLY and self.states.get(TaskState.SUCCEEDED):
+            if self.has_applied:
                 return exit_codes.PARTLY
             is_unauthorized = all(task.exit_code == exit_codes.AUTH for task in failed)
             return exit_codes.AUTH if is_unauthorized else exit_codes.ERROR
@@ -164,7 +170,9 @@ class RollUp(Struct, frozen=True):
             return exit_codes.BLOCKED
         if self.states.get(TaskState.STALE):
             return exit_codes.STALE
-        return exit_codes.PARTLY if self.states.get(TaskState.SKIPPED) else exit_codes.DONE
+        if self.states.get(TaskState.SKIPPED):
+            return exit_codes.PARTLY if self.has_applied else exit_codes.ERROR
+        return exit_codes.DONE
 
 
 def build_rollup(
