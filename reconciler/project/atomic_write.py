@@ -1,4 +1,4 @@
-"""Writes files atomically: completely or not at all, with the final permissions from the start."""
+"""Writes files atomically: completely or not at all, also if power fails, with the final permissions from the start."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write(file: Path, text: str, mode: int = 0o600) -> None:
     make_generated_folder(file.parent)
     draft = file.with_name(f".{file.name[:200]}.{secrets.token_hex(6)}")
     try:
-        _write(draft, text, mode)
+        write_new(str(draft), text.encode(), mode)
         draft.replace(file)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -32,6 +32,8 @@ def write(file: Path, text: str, mode: int = 0o600) -> None:
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror, str(file)) from error  # with the name that the user knows
         raise
+    with contextlib.suppress(OSError):  # some network file systems cannot; the file has its name
+        _sync_folder(file.parent)
 
 
 def write_output(file: Path, text: str) -> None:
@@ -107,8 +109,22 @@ def describe_non_file(file: Path) -> str:
 _ELSE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
-def _write(draft: Path, text: str, mode: int) -> None:
-    descriptor = os.open(draft, _NEW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as out:
-        out.write(text)
-        os.fchmod(out.fileno(), mode)
+def write_new(name: str, content: bytes, mode: int, folder: int | None = None) -> None:
+    """Writes a new file, and syncs it: a file that is renamed without may be empty after a power failure.
+
+    folder  descriptor of the folder that the name is relative to
+    """
+    descriptor = os.open(name, _NEW, 0o600, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as out:
+        os.fchmod(descriptor, mode)
+        out.write(content)
+        out.flush()
+        os.fsync(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

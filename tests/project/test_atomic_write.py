@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -60,6 +61,40 @@ def test_a_symbolic_link_is_replaced_and_its_target_is_not(tmp_path: Path) -> No
     atomic_write.write(tmp_path / "plan.json", "{}")
     assert ((tmp_path / "plan.json").is_symlink(), (tmp_path / "plan.json").read_text()) == (False, "{}")
     assert (tmp_path / "other").read_text() == "kept"
+
+
+@pytest.mark.parametrize("before", [None, "old"])
+def test_the_text_is_on_the_disk_before_the_file_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    """Otherwise a manifest that a command rewrites may be empty after a power failure."""
+    file = tmp_path / "a.yaml"
+    if before is not None:
+        file.write_text(before)
+    synced: list[tuple[str, str | None]] = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        place = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced.append(("folder" if place.is_dir() else place.read_text(), file.read_text() if file.exists() else None))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    atomic_write.write(file, "é\r\n")
+    assert synced == [("é\n", before), ("folder", "é\n")]
+
+
+def test_a_failed_sync_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    file = tmp_path / "a.yaml"
+    file.write_text("old")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        atomic_write.write(file, "new")
+    assert caught.value.filename == str(file)
+    assert ([path.name for path in tmp_path.iterdir()], file.read_text()) == (["a.yaml"], "old")
 
 
 def mode_of(file: Path) -> int:

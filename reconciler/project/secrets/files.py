@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from reconciler.engine.ports import Undeliverable
+from reconciler.project import atomic_write
 from reconciler.project.secrets.reserved_places import Reserved
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ATTEMPTS = 3  # to write a file that another program creates at the same time
 _PROOF = "proof"  # name of a trial if the folder of the target is missing
@@ -197,15 +197,11 @@ def _temporary_prefix(name: str) -> str:
 def _write_temporary(directory: int, name: str, content: bytes) -> str:
     """Writes the content to a new file beside the target and syncs it. Returns its name."""
     temporary = f"{_temporary_prefix(name)}{secrets.token_hex(6)}"
-    descriptor = os.open(temporary, _NEW, 0o600, dir_fd=directory)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        atomic_write.write_new(temporary, content, 0o600, directory)
     except BaseException:
-        os.unlink(temporary, dir_fd=directory)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=directory)
         raise
     return temporary
 
