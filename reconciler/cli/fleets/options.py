@@ -100,13 +100,14 @@ def _parse_selector(_context: click.Context, _parameter: click.Parameter, values
 
 def _parse_limits(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
     """Parses `members=100` and `deletes=5`."""
-    limits = {}
-    for text in (part.strip() for value in values for part in value.split(",")):
-        match = re.fullmatch(r"(members|deletes)=([0-9]{1,9})", text)
-        if match is None:
-            raise click.BadParameter(f"{text!r} is not members=N or deletes=N")
-        limits[match[1]] = int(match[2])
-    return limits
+    return options.count_approvals(values, _read_limit)
+
+
+def _read_limit(text: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(members|deletes)=([0-9]{1,9})", text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not members=N or deletes=N")
+    return match[1], int(match[2])
 
 
 def _parse_scheduler(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
@@ -199,7 +200,7 @@ limits_option = click.option(
     metavar="GUARD=N",
     multiple=True,
     callback=_parse_limits,
-    help="Exceed a guard of the fleet: change members=N, or delete deletes=N objects (repeatable).",
+    help="Exceed a guard of the fleet: change members=N, or delete deletes=N objects (repeatable; counts add up).",
 )
 
 

@@ -6,9 +6,9 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from reconciler.cli.terminal.telemetry import Telemetry
     from reconciler.operations.opening.source import ProjectSource
     from reconciler.operations.runtime import Runtime
+
+Key = TypeVar("Key")
 
 
 class Options(Struct, frozen=True):
@@ -112,27 +114,40 @@ def _parse_variables(_context: click.Context, _parameter: click.Parameter, value
     return pairs
 
 
+def count_approvals(values: Iterable[str], read: Callable[[str], tuple[Key, int]]) -> dict[Key, int]:
+    """Parses every `--allow`, each with one approval or several between commas. Repeated approvals add up.
+
+    read  what one text approves, and its count; raises BadParameter
+    """
+    counts: dict[Key, int] = {}
+    for text in (part.strip() for value in values for part in value.split(",")):
+        key, number = read(text)
+        if number == 0:
+            raise click.BadParameter(f"{text!r} has a count of zero; use at least 1, as in {text.rpartition('=')[0]}=1")
+        counts[key] = counts.get(key, 0) + number
+    return counts
+
+
 def _parse_approvals(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[tuple[str, str], int]:
-    """Parses `--allow delete:BotUser=1,adopt:BotUser=2`; repeated approvals of a rule and kind add up."""
-    counts: dict[tuple[str, str], int] = {}
-    for text in (part.strip() for value in values for part in value.split(",")):
-        match = _APPROVAL.fullmatch(text)
-        if match is None:
-            raise click.BadParameter(f"{text!r} is not RULE:KIND=N, as in delete:ReservedDomain=1")
-        what, kind, number = match["what"], match["kind"], int(match["number"])
-        if what not in _SCOPES and what not in _RULE_RISKS:
-            known = ", ".join((*_SCOPES, *_RULE_RISKS))
-            raise click.BadParameter(f"{text!r} names an unknown rule; use one of {known}")
-        if number == 0:
-            raise click.BadParameter(f"{text!r} has a count of zero; use at least 1, as in {what}:{kind}=1")
-        if what in _RULE_RISKS:
-            _check_rule(text, what, kind, number)
-        else:
-            _check_scope(text, what, kind, number)
-        counts[what, kind] = counts.get((what, kind), 0) + number
-    return counts
+    """Parses `--allow delete:BotUser=1,adopt:BotUser=2`."""
+    return count_approvals(values, _read_approval)
+
+
+def _read_approval(text: str) -> tuple[tuple[str, str], int]:
+    match = _APPROVAL.fullmatch(text)
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not RULE:KIND=N, as in delete:ReservedDomain=1")
+    what, kind, number = match["what"], match["kind"], int(match["number"])
+    if what not in _SCOPES and what not in _RULE_RISKS:
+        known = ", ".join((*_SCOPES, *_RULE_RISKS))
+        raise click.BadParameter(f"{text!r} names an unknown rule; use one of {known}")
+    if what in _RULE_RISKS:
+        _check_rule(text, what, kind, number)
+    else:
+        _check_scope(text, what, kind, number)
+    return (what, kind), number
 
 
 _APPROVAL = re.compile(r"(?P<what>[a-z_-]+):(?P<kind>\*|[A-Za-z_.]+(?:/[^=,\s]+)?)=(?P<number>[0-9]{1,9})")
@@ -318,7 +333,7 @@ _ALLOW = [
         multiple=True,
         callback=_parse_approvals,
         shell_complete=_complete_approval,
-        help="Approve N blocked changes, such as delete:ReservedDomain=1 (repeatable).",
+        help="Approve N blocked changes, such as delete:ReservedDomain=1 (repeatable; counts add up).",
     ),
 ]
 _APPROVALS = [
