@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -23,6 +24,9 @@ from reconciler.model.value import Json
 
 ById = Mapping[str, Sequence[tuple[str, str | None]]]
 """Per kind, objects of which only modules are managed: (id, id of the parent)."""
+
+OnList = Callable[[int, int], None]
+"""Called with the number of lists of the account that were read, and their total."""
 
 _FIRST_PAUSE = 0.5  # seconds before an object that is not visible yet is read again; each later pause is doubled
 
@@ -51,6 +55,7 @@ async def observe(
     expected: Collection[Address] = (),
     settling: Settling | None = None,
     concurrency: int = 16,
+    on_list: OnList = lambda read, total: None,
 ) -> Snapshot:
     """A snapshot of these kinds. A list that fails is marked as incomplete.
 
@@ -61,10 +66,11 @@ async def observe(
                  id: a list may lag behind, and the object must not be created twice
     settling     objects that are read by id too, again and again until they are visible or their time is over
     concurrency  lists at once
+    on_list      called before the first list is read, and after each
 
     Raises Refused if the key is not accepted at all, or may not read a kind that is `expected` or bound.
     """
-    account = _AccountReader(reader, concurrency, settling)
+    account = _AccountReader(reader, concurrency, settling, on_list)
     selected = {kind.name: kind for kind in kinds}
     tops = {kind.name: kind for kind in selected.values() if kind.parent is None}
     for kind in selected.values():
@@ -110,8 +116,9 @@ def _refuse_denied(listings: Mapping[str, Listing], needed: Collection[str], den
 class _AccountReader:
     """Lists collections with limited concurrency, and remembers which ones the key may not read."""
 
-    def __init__(self, reader: Reader, concurrency: int, settling: Settling | None) -> None:
+    def __init__(self, reader: Reader, concurrency: int, settling: Settling | None, on_list: OnList) -> None:
         self._reader = reader
+        self._on_list = on_list
         self._settling = settling
         self._began = settling.clock.now() if settling is not None else 0.0
         self._slots: AbstractAsyncContextManager[Any] = asyncio.Semaphore(concurrency)
@@ -123,7 +130,15 @@ class _AccountReader:
         sharing: dict[tuple[str, str], list[Kind]] = {}
         for kind in kinds:
             sharing.setdefault((kind.path, kind.list_key), []).append(kind)
-        pages = await _gather([self._list_bodies(path, key) for path, key in sharing])
+        read = count(1)
+        self._on_list(0, len(sharing))
+
+        async def list_bodies(path: str, key: str) -> tuple[list[Json], str]:
+            found = await self._list_bodies(path, key)
+            self._on_list(next(read), len(sharing))
+            return found
+
+        pages = await _gather([list_bodies(path, key) for path, key in sharing])
         return {
             kind.name: self._make_listing(kind, kind.path, bodies, why, None)
             for group, (bodies, why) in zip(sharing.values(), pages, strict=True)

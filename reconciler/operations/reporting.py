@@ -28,6 +28,13 @@ class CallsEnded(Struct, frozen=True):
     """All calls have ended."""
 
 
+class ListRead(Struct, frozen=True):
+    """`read` of the `total` lists of the account have been read; 0 at the start."""
+
+    read: int
+    total: int
+
+
 class ReadRetried(Struct, frozen=True):
     """A read request failed and will be retried after `seconds`."""
 
@@ -49,7 +56,7 @@ class WaitBegan(Struct, frozen=True):
     timeout: float
 
 
-OperationEvent = Event | Planned | CallsBegan | CallsEnded | ReadRetried | Note | WaitBegan | HealthChanged
+OperationEvent = Event | Planned | CallsBegan | CallsEnded | ListRead | ReadRetried | Note | WaitBegan | HealthChanged
 OnEvent = Callable[[OperationEvent], None]
 
 

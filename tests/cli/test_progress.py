@@ -1,8 +1,10 @@
-"""How an apply reports waits: in the bar at a terminal, otherwise in lines, and always in the file of events."""
+"""How commands report reading and waiting: at a terminal on its last line, otherwise in lines, and in a file."""
 
 from __future__ import annotations
 
 import io
+import sys
+from collections.abc import Callable
 
 import pytest
 from rich.console import Console
@@ -11,6 +13,10 @@ from reconciler.cli.applying.bar import Bar, Line
 from reconciler.cli.applying.progress import BarReporter, EventFileReporter, EventLog, LineReporter
 from reconciler.cli.terminal.wait_notices import ReadProgress
 from reconciler.model.event import Waited
+from reconciler.operations.reporting import ListRead, Note, OperationEvent
+from tests.cli.test_bar import terminal
+from tests.harness.platform import SandboxProcess
+from tests.harness.project import Shell
 
 
 def test_a_wait_before_the_first_call_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,3 +67,57 @@ def test_quiet_prints_no_retries_and_waits(capsys: pytest.CaptureFixture[str]) -
     progress.report_retry("cannot reach it")
     progress.report_wait(30)
     assert capsys.readouterr().err == ""
+
+
+LISTS: list[OperationEvent] = [
+    ListRead(0, 28),
+    ListRead(12, 28),
+    Note("the key may not read api_keys"),
+    ListRead(27, 28),
+    ListRead(28, 28),
+]
+
+
+def test_the_lists_that_were_read_are_counted_on_the_last_line_of_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    progress = ReadProgress()
+    for event in LISTS:
+        progress(event)
+    first, second, third = (f"reading the account, {number} of 28 lists" for number in (0, 12, 27))
+    assert capsys.readouterr().err == (
+        f"\r\r{first}\r{' ' * len(first)}\r{second}\r{' ' * len(second)}\rthe key may not read api_keys\n"
+        f"\r\r{third}\r{' ' * len(third)}\r"
+    )
+
+
+@pytest.mark.parametrize("reason", ["pipeline", "dumb", "json", "quiet"])
+def test_lists_are_counted_only_at_a_terminal_that_can_erase_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    monkeypatch.setenv("TERM", "dumb" if reason == "dumb" else "xterm")
+    monkeypatch.setenv("RECONCILER_LOG_FORMAT", "json" if reason == "json" else "text")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: reason != "pipeline")
+    progress = ReadProgress(quiet=reason == "quiet")
+    for event in LISTS:
+        progress(event)
+    assert "reading" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "code", "summary"), [("plan", 0, "3 to create"), ("drift", 2, "Drift: 3")])
+def test_a_terminal_shows_what_is_read_before_the_platform_answers(
+    shell: Shell, start_sandbox: Callable[..., SandboxProcess], command: str, code: int, summary: str
+) -> None:
+    slow = start_sandbox(latency_ms=1000)
+    with terminal(command, width=60, environment=slow.environ) as screen:
+        begun = screen.read_until(b"reading the account, 0 of 28 lists")
+        assert slow.log() == []
+        assert b"\rreading the project\r" in begun
+        output = screen.read_until().decode()
+        assert screen.process.wait() == code
+    assert "reading the account, 27 of 28 lists" in output
+    *_, result = output.split(" \r")
+    assert "reading" not in result
+    assert summary in result

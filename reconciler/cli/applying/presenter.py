@@ -22,6 +22,7 @@ from reconciler.operations.applying.apply import Approve
 from reconciler.operations.reporting import (
     CallsBegan,
     CallsEnded,
+    ListRead,
     Note,
     OnEvent,
     OperationEvent,
@@ -98,7 +99,7 @@ class _Presenter:
                 self._begin_wait(timeout)
             case HealthChanged():
                 self._report_health(event)
-            case Note() | ReadRetried():
+            case Note() | ReadRetried() | ListRead():
                 self.log.reading(event)
             case _:
                 self.log.report(event)

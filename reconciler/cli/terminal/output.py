@@ -52,7 +52,29 @@ def ignore_closed_output() -> Iterator[None]:
         _raises_write_errors = True
 
 
+_progress = ""
+
+
+def show_progress(text: str) -> None:
+    """Shows what a command is doing on the last line of a terminal, until the next output or an empty text.
+
+    On standard error, and only at a terminal: a pipeline's log has no such lines.
+    """
+    global _progress
+    text = text[: width() - 1]
+    if text == _progress or is_json_log() or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return
+    line = f"\r{' ' * len(_progress)}\r{text}"  # erased without escape sequences, which NO_COLOR excludes
+    _progress = text
+    _emit(sys.stderr, line)
+
+
 def _write(stream: TextIO, text: str) -> None:
+    show_progress("")
+    _emit(stream, text)
+
+
+def _emit(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()

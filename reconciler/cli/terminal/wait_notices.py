@@ -1,4 +1,4 @@
-"""Messages about delays: repeated reads, and waits for the request budget."""
+"""Messages about reading the account: its progress, repeated reads, and waits for the request budget."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from reconciler.cli.terminal import output
 from reconciler.model.event import Waited
 from reconciler.operations.opening.account_reading import without_operation_id
-from reconciler.operations.reporting import Note, OperationEvent, ReadRetried
+from reconciler.operations.reporting import ListRead, Note, OperationEvent, ReadRetried
 
 MIN_REPORTED_WAIT = 1.0  # seconds; near the limit of the budget most requests wait for a fraction of a second
 
@@ -22,6 +22,8 @@ class ReadProgress(Struct, frozen=True):
         match event:
             case Waited(seconds):
                 self.report_wait(seconds)
+            case ListRead(read, total) if not self.quiet:
+                output.show_progress(f"reading the account, {read} of {total} lists" if read < total else "")
             case ReadRetried(_, why):
                 self.report_retry(why)
             case Note(text, problems, is_detail):

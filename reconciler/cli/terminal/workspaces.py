@@ -28,7 +28,12 @@ def open_workspace(options: Options, opening: Callable[[ProjectSource], OpenProj
     from reconciler.operations.project_openers import open_project
     from reconciler.operations.workspace import Workspace
 
-    return Workspace.of(select((opening or open_project)(source_of(options)), options))
+    if not options.quiet:
+        output.show_progress("reading the project")
+    try:
+        return Workspace.of(select((opening or open_project)(source_of(options)), options))
+    finally:
+        output.show_progress("")
 
 
 def open_partial_workspace(options: Options) -> Workspace:

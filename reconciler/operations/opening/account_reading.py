@@ -21,7 +21,7 @@ from reconciler.model.manifest import REMOTE_WAYS, Delivery, Manifest
 from reconciler.model.snapshot import Binding, IssuedSecret, LiveKey, Place, Snapshot, Target
 from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity
-from reconciler.operations.reporting import Note, OnEvent, ignore_event
+from reconciler.operations.reporting import ListRead, Note, OnEvent, ignore_event
 from reconciler.operations.runtime import Runtime
 from reconciler.planning.deciding import delivery_targets
 from reconciler.project.settings.config import Config
@@ -77,6 +77,7 @@ class AccountReading(Struct, frozen=True):
             expected=manifest.declarations,
             settling=await _find_settling(self, store, bindings, on_event) if store else None,
             concurrency=self.parallelism,
+            on_list=lambda read, total: on_event(ListRead(read, total)),
         )
         _refuse_unreadable(snapshot, self.account.base_url)
         membership = await store.membership(stack) if store else None
