@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 
 from reconciler.kinds import catalog
@@ -18,6 +18,8 @@ from reconciler.model.kind import Home, Kind
 
 RENAMED: Mapping[str, str] = {"ServiceUser": "BotUser"}
 """Kinds that a manifest may not declare any more, with the kind that has their objects now."""
+
+_FILES = ("agent_config",)  # modules of kinds whose objects are files; a plan has none, and their import takes long
 
 
 @cache
@@ -42,19 +44,23 @@ def get(name: str) -> Kind:
 @cache
 def every() -> tuple[Kind, ...]:
     """The kinds behind the management API, sorted by name."""
-    return tuple(kind for kind in declarable() if kind.home is Home.PLATFORM)
+    return tuple(kind for kind in list_planned() if kind.home is Home.PLATFORM)
 
 
 @cache
 def list_planned() -> tuple[Kind, ...]:
     """The kinds that plans can change: those of the platform and those of an agent, sorted by name."""
-    return tuple(kind for kind in declarable() if kind.home is not Home.FILE)
+    return tuple(kind for kind in _load(skipped=_FILES) if kind.home is not Home.FILE)
 
 
 @cache
 def declarable() -> tuple[Kind, ...]:
     """All kinds that a manifest may declare, sorted by name."""
-    names = [module.name for module in pkgutil.iter_modules(catalog.__path__)]
+    return _load()
+
+
+def _load(skipped: Collection[str] = ()) -> tuple[Kind, ...]:
+    names = [module.name for module in pkgutil.iter_modules(catalog.__path__) if module.name not in skipped]
     found: Iterator[Kind] = (importlib.import_module(f"{catalog.__name__}.{name}").KIND for name in names)
     return tuple(sorted(found, key=lambda kind: kind.name))
 

@@ -107,14 +107,16 @@ class Workspace(OpenProject):
         base  a branch, tag or commit: its rules hold beside those of the project, and the plan tells the changes since
               that commit from pending ones and drift. Raises UnusableBase
         """
-        from reconciler.operations.base_plan import attribute_changes
-
         chosen = self.select(selection, allow=allow, adopt=adopt).judge_by(base)
         snapshot = await chosen.take_snapshot(on_event=on_event)
         check_selection(chosen.options, chosen.manifest, snapshot, on_event)
         findings = chosen.with_policy_findings(chosen.plan_for(snapshot), snapshot)
         plan = replace(chosen.with_access_tests(findings, snapshot), created=chosen.runtime.now())
-        return PlanResult(attribute_changes(chosen, plan, snapshot), snapshot, chosen)
+        if chosen.base is not None:
+            from reconciler.operations.base_plan import attribute_changes
+
+            plan = attribute_changes(chosen, plan, snapshot)
+        return PlanResult(plan, snapshot, chosen)
 
     async def apply(
         self,
@@ -302,6 +304,8 @@ class Workspace(OpenProject):
 
         Raises UnusableBase or InvalidProject.
         """
+        if ref is None:
+            return self
         from reconciler.operations.judging import judge_by_base
 
         return judge_by_base(self, ref)

@@ -118,6 +118,8 @@ def test_a_plan_without_changes_loads_only_what_a_refresh_needs(shell: Shell, sa
     assert found & (NEEDED_FOR_CHANGES | {"html"}) == set()
     assert "reconciler.store.reading" in found
     assert {name.partition(".")[0] for name in found} & HEAVY == {"aiohttp", "asyncio", "httpx", "pydantic", "yaml"}
+    assert not {name for name in found if "judging" in name or "agent_files" in name}
+    assert len(found) <= 760, "each module takes a third of a millisecond of every plan"
     for words in (("drift", "--record"), ("status",)):
         assert "sqlalchemy" not in load_packages(*words, folder=shell.root)
 

@@ -10,7 +10,7 @@ from reconciler import kinds
 from reconciler.model import owner_record
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Home, Kind
 from reconciler.project.documents.validation import findings_of
 from reconciler.rendering.reference import kind_page
 from tests.kinds import manifests
@@ -67,6 +67,11 @@ def test_every_kind_of_the_platform_is_declared() -> None:
 @each_kind
 def test_a_kind_is_found_by_its_name(kind: Kind) -> None:
     assert kinds.get(kind.name) is kind
+
+
+def test_a_plan_can_change_every_kind_whose_objects_are_no_files() -> None:
+    assert kinds.list_planned() == tuple(kind for kind in kinds.declarable() if kind.home is not Home.FILE)
+    assert kinds.list_planned() != kinds.declarable()
 
 
 @pytest.mark.parametrize("name", ["", "Nothing", "tls_edge", "TlsEdge", "Canon", "Fields"])

@@ -1,4 +1,4 @@
-"""Faster imports of httpx and aiohttp for the command line. Changes global state, which a library must not do."""
+"""Faster imports of libraries for the command line. Changes global state, which a library must not do."""
 
 # The base classes of importlib.abc are left out: they load tempfile, random and more, 4 ms that `validate` saves.
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def install() -> None:
-    """Makes later imports of httpx and aiohttp load only what clients of `reconciler.api` use. Idempotent."""
+    """Makes later imports of httpx, aiohttp and pydantic load only what the command line uses. Idempotent."""
     # httpx imports its command line, with rich and pygments, which takes half of its import time.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None makes its import fail
     if _CONNECTOR not in sys.modules and not any(isinstance(finder, _Finder) for finder in sys.meta_path):
@@ -23,14 +23,20 @@ def install() -> None:
 
 
 _CONNECTOR = "aiohttp.connector"
+_PLUGINS = "pydantic.plugin._loader"
 
 
 class _Finder:
-    """Finds `aiohttp.connector`, which loads the machine's certificates on import for SSL contexts not used here."""
+    """Finds `aiohttp.connector`, which loads the machine's certificates on import for SSL contexts not used here, and
+    in place of pydantic's search for plugins, which reads the metadata of every installed package, that of none."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname == _PLUGINS:
+            from importlib.machinery import ModuleSpec
+
+            return ModuleSpec(fullname, _NoPlugins())  # type: ignore[arg-type]
         if fullname != _CONNECTOR:
             return None
         from importlib.util import find_spec
@@ -40,6 +46,14 @@ class _Finder:
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
         return spec
+
+
+class _NoPlugins:
+    def create_module(self, spec: ModuleSpec) -> None:
+        """The default."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.get_plugins = tuple  # type: ignore[attr-defined]
 
 
 class _Loader:

@@ -7,7 +7,6 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import access, canonical, serving, syntax
 from reconciler.kinds.rules import traffic_policy as policies
-from reconciler.kinds.types.agent_files import check_endpoint
 from reconciler.kinds.types.fields import Deferred, Description, Metadata, TrafficPolicy, check_with
 from reconciler.model.access import Fields, WayIn, read_texts
 from reconciler.model.fields.annotations import (
@@ -119,7 +118,9 @@ class AgentEndpoint(Spec):
     metadata: Annotated[Metadata, SometimesReturned, Doc("Free-form data for programs.")] = ""
 
     def findings(self) -> Iterator[Finding]:
-        yield from check_endpoint(vars(self) | {"upstream": vars(self.upstream)})
+        from reconciler.kinds.types import agent_files  # deferred: its import takes long, and few declare an endpoint
+
+        yield from agent_files.check_endpoint(vars(self) | {"upstream": vars(self.upstream)})
         if self.bindings == []:
             yield Finding(("bindings",), "is empty", "set one binding, or remove it", code="empty-list")
         if self.traffic_policy is not None:

@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import access, canonical, serving, syntax
-from reconciler.kinds.types.agent_files import check_address_fields, check_upstream
 from reconciler.kinds.types.fields import Deferred, check_with
 from reconciler.model.access import Fields, WayIn
 from reconciler.model.fields.annotations import EqualAs, Exclusive, Immutable, Mentions, ReadAs, ServerDefault
@@ -74,8 +73,10 @@ class AgentTunnel(Spec):
     ] = None
 
     def findings(self) -> Iterator[Finding]:
-        yield from check_address_fields(self.proto, self.domain, self.remote_addr)
-        yield from check_upstream(self.proto, self.addr)
+        from reconciler.kinds.types import agent_files  # deferred: its import takes long, and few declare a tunnel
+
+        yield from agent_files.check_address_fields(self.proto, self.domain, self.remote_addr)
+        yield from agent_files.check_upstream(self.proto, self.addr)
         if self.proto in ("tcp", "tls") and self.inspect is True:
             yield Finding(
                 ("inspect",),

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, PlainValidator, ValidationError,
 from pydantic_core import PydanticCustomError
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import canonical, saml, secret_parts, serving, syntax
+from reconciler.kinds.rules import canonical, secret_parts, serving, syntax
 from reconciler.model import owner_record as owners
 from reconciler.model.fields.annotations import (
     Between,
@@ -120,7 +120,15 @@ CaPem = Annotated[str, check_with(syntax.certificate_authority, discreet=True), 
 PrivateKeyPem = Annotated[
     str, check_with(syntax.private_key, discreet=True), Deferred, EqualAs(canonical.pem), Sensitive
 ]
-SamlMetadata = Annotated[str, check_with(saml.metadata, discreet=True), Deferred]
+
+
+def _saml_metadata(text: str) -> str | None:
+    from reconciler.kinds.rules import saml  # deferred: few declare metadata, and reading it needs a parser of XML
+
+    return saml.metadata(text)
+
+
+SamlMetadata = Annotated[str, check_with(_saml_metadata, discreet=True), Deferred]
 SshLine = Annotated[str, check_with(syntax.ssh_line, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
 SshPublicKey = Annotated[str, check_with(syntax.ssh_public_key, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
 

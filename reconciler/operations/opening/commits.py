@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -85,6 +84,8 @@ class Commit(Struct, frozen=True):
     @contextmanager
     def files(self) -> Iterator[BaseFiles]:
         """The project's files as of this commit, in a temporary folder. Raises UnusableBase, in the block too."""
+        import tempfile
+
         with (
             tempfile.TemporaryDirectory(prefix="reconciler-base-") as folder,
             self._open() as git,
