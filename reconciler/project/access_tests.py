@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from reconciler.model.problem import Finding, Position, Problem, Rejected, Sever
 from reconciler.model.suggestions import did_you_mean
 from reconciler.project import files
 from reconciler.project.documents import phrases, validation
-from reconciler.project.settings.environments import environment_names
+from reconciler.project.settings.environments import describe_known, environment_names
 from reconciler.project.settings.one_document import MAX_BYTES
 
 FILE: Final = "tests/access.yaml"
@@ -71,7 +71,7 @@ class _Reader(Struct):
     """Reads one file. `before`: the number of tests of the files before it."""
 
     environment: str | None
-    environments: Collection[str]
+    environments: Sequence[str]
     before: int
     tests: list[AccessTest] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -94,10 +94,10 @@ class _Reader(Struct):
             self._report((), f"expected a list of tests, found {phrases.describe_found(value)}", _EXAMPLE, "wrong-type")
             return
         for index, (entry, position) in enumerate(zip(value, places.items_of(()), strict=True)):
+            self._read_entry(entry, (index,), position)
             if self.before + len(self.tests) > MAX_TESTS:
                 self._report((index,), f"more than {MAX_TESTS:,} access tests", "use fewer", "limit-exceeded")
                 return
-            self._read_entry(entry, (index,), position)
 
     def _read_entry(self, entry: Any, path: ValuePath, position: Position) -> None:
         count = len(self.findings)
@@ -126,10 +126,7 @@ class _Reader(Struct):
     def _read_environment(self, entry: Mapping[str, Any], path: ValuePath) -> str:
         name = self._read_text(entry, path)
         if name and name not in self.environments:
-            known = ", ".join([*self.environments][:20])
-            remedy = did_you_mean(name, self.environments) or (
-                f"known environments: {known}" if known else "remove env"
-            )
+            remedy = did_you_mean(name, self.environments) or describe_known(self.environments) or "remove env"
             self._report(path, f"unknown environment {cut(name)}", remedy, "unknown-environment")
         return name
 

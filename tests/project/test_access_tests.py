@@ -80,16 +80,35 @@ def test_tests_that_lead_out_of_the_project_are_refused(tmp_path: Path, place: s
     assert [problem.code for problem in refused.value.problems] == ["path-outside-project"]
 
 
-def test_more_tests_than_the_limit_are_refused(tmp_path: Path) -> None:
-    hosts = ", ".join(f"https://h{number}.example.com" for number in range(100))
-    entry = f"- {{from: 203.0.113.9, to: [{hosts}], expect: deny}}\n"
-    write(tmp_path, {"tests/access.yaml": entry * (MAX_TESTS // 100)})
-    assert len(load_tests(tmp_path)) == MAX_TESTS
-    write(tmp_path, {"tests/access/more.yaml": TEST % "one" * 50})
+def write_entry(urls: int) -> str:
+    hosts = ", ".join(f"https://h{number}.example.com" for number in range(urls))
+    return f"- {{from: 203.0.113.9, to: [{hosts}], expect: deny}}\n"
+
+
+FULL = write_entry(100) * (MAX_TESTS // 100)
+
+
+@pytest.mark.parametrize(
+    ("files", "is_allowed"),
+    [
+        ([FULL], True),
+        ([FULL, "[]"], True),
+        ([FULL + TEST % "one"], False),
+        ([FULL, TEST % "one"], False),
+        ([FULL, TEST % "one" * 50], False),
+        ([write_entry(100) * (MAX_TESTS // 100 - 1), write_entry(99), TEST % "one"], True),
+        ([TEST % "one" + FULL], False),  # its last entry has more URLs than are left
+        ([write_entry(100) * (MAX_TESTS // 100 - 1), write_entry(99), write_entry(2)], False),
+    ],
+)
+def test_more_tests_than_the_limit_are_refused(tmp_path: Path, files: list[str], is_allowed: bool) -> None:
+    write(tmp_path, {f"tests/access/{number}.yaml": text for number, text in enumerate(files)})
+    if is_allowed:
+        assert len(load_tests(tmp_path)) == MAX_TESTS
+        return
     with pytest.raises(Rejected) as refused:
         load_tests(tmp_path)
-    assert {problem.code for problem in refused.value.problems} == {"limit-exceeded"}
-    assert len(refused.value.problems) == 1
+    assert [problem.code for problem in refused.value.problems] == ["limit-exceeded"]
 
 
 def test_a_test_written_as_an_alias_has_the_position_of_its_list_entry(tmp_path: Path) -> None:

@@ -424,7 +424,21 @@ def test_an_unknown_environment_is_reported_with_the_known_ones(project: Project
     assert remedy() == "create environments/zzz.yaml"
     for number in range(21):
         project.write(f"environments/e{number:02}.yaml", "")
-    assert remedy() == f"known environments: {', '.join(f'e{number:02}' for number in range(20))}"
+    assert remedy() == f"known environments: {', '.join(f'e{number:02}' for number in range(20))} and 1 more"
+
+
+@pytest.mark.parametrize("number", [0, 19, 20, 29])
+def test_each_of_many_environments_is_known(project: ProjectFolder, number: int) -> None:
+    for place in range(30):
+        project.write(f"environments/region-{place:02}.yaml", "")
+    with pytest.raises(Rejected, match=f"did you mean region-{number:02}?"):
+        project.config(f"regoin-{number:02}")
+    file = project.root / f"environments/region-{number:02}.yaml"
+    file.unlink()
+    file.symlink_to("/dev/null")
+    with pytest.raises(Rejected) as unreadable:
+        project.config(f"region-{number:02}")
+    assert [problem.code for problem in unreadable.value.problems] == ["path-outside-project"]
 
 
 def test_an_absent_resource_has_no_defaults(project: ProjectFolder) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as Folder
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ PATCHED: Final = tuple(name for name in ManifestDocument.model_fields if name no
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 _NAME_RULE: Final = "use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
+_MOST_NAMES: Final = 20  # of environments in a message
 
 
 class Environment(Struct, frozen=True):
@@ -66,10 +67,10 @@ def read_environment(root: Folder, name: str) -> Environment:
     try:
         text = files.read(root, file, MAX_BYTES)
     except files.Unreadable as wrong:
-        known = environment_names(root)[:20]
+        known = environment_names(root)
         if name in known:
             raise Rejected([Problem(str(wrong), wrong.remedy or "make it readable", code=wrong.code)]) from None
-        remedy = did_you_mean(name, known) or (f"known environments: {', '.join(known)}" if known else f"create {file}")
+        remedy = did_you_mean(name, known) or describe_known(known) or f"create {file}"
         raise Rejected(
             [
                 Problem(
@@ -137,6 +138,12 @@ def report_unknown_keys(
 def check_name(name: str) -> str | None:
     """Checks the name of an environment. Returns `problem; remedy` or None."""
     return None if _NAME.fullmatch(name) else f"{name!r} is not a valid environment name; {_NAME_RULE}"
+
+
+def describe_known(names: Sequence[str]) -> str:
+    """`known environments: prod, test`, with the number of those that are not listed; empty without any."""
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"known environments: {', '.join(names[:_MOST_NAMES])}{more}" if names else ""
 
 
 def environment_names(root: Folder) -> list[str]:
