@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -16,20 +17,25 @@ SAML: Final = "SAML"
 PROVIDERS: Final = ("amazon", "facebook", "github", "gitlab", "google", "linkedin", "microsoft", "twitch", SAML)
 """The providers that have a name; others are named by the URL of their issuer."""
 
+_PERSON: Final = re.compile(
+    r"(https?://.+?|[^:]*):(?:([^:=@/]*)=(.*)|([^:=/]*@.*))",  # the URL of an issuer may contain colons, before a port
+    re.DOTALL,
+)
+
 
 def read_person(text: str) -> Person:
     """`google`, `google:ann@example.com`, `github:team=ops` or an issuer's URL, with the same endings.
 
-    Raises ValueError as `check_provider`.
+    A value may contain colons, as `SAML:group=urn:example:ops`. Raises ValueError as `check_provider`.
     """
-    provider, colon, rest = text.rpartition(":")
-    if not colon or rest.startswith("//") or not ("@" in rest or "=" in rest):
+    match = _PERSON.fullmatch(text)
+    if match is None:
         check_provider(text)
         return Person(text)
+    provider, attribute, value, email = match.groups()
     check_provider(provider)
-    attribute, equals, value = rest.partition("=")
-    if not equals:
-        return Person(provider, "email", rest)
+    if email is not None:
+        return Person(provider, "email", email)
     if attribute not in ATTRIBUTES:
         near = closest(attribute, ATTRIBUTES)
         remedy = f"did you mean {near}?" if near else f"use one of {', '.join(ATTRIBUTES)}"
