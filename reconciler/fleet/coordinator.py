@@ -170,10 +170,9 @@ class _Execution(Struct):
         return await self._end(RunState.FAILED, reason)
 
     async def _end(self, state: RunState, reason: str) -> Run:
-        ended = self.runtime.now()
-        await self.records.update_run(self.run.id, state=state, ended=ended, reason=reason)
+        run = await self.records.update_run(self.run.id, state=state, reason=reason)
         self._report("")
-        return replace(self.run, state=state, ended=ended, reason=reason)
+        return run
 
     # --- gates --------------------------------------------------------------------------------------------------------
 
@@ -186,7 +185,7 @@ class _Execution(Struct):
             self._report(gate.reason)
             if gate.until is None or not self.wait:
                 return False
-            await self.sleep(min(gate.until - self.runtime.now(), _POLL))
+            await self.sleep(min(gate.until - await self.records.now(), _POLL))
         return False
 
     async def _find_gate(self) -> Gate | None:
@@ -194,7 +193,7 @@ class _Execution(Struct):
         if pause is not None:
             return Gate(f"paused: {pause.reason}" if pause.reason else "paused", pause.until)
         tasks = list(self.board.tasks.values())
-        return find_gate(self.run, tasks, self.wave, self.runtime.now())
+        return find_gate(self.run, tasks, self.wave, await self.records.now())
 
     async def sleep(self, seconds: float) -> None:
         """Sleeps, at most until `stop` is set."""

@@ -182,7 +182,7 @@ class Gate(Struct, frozen=True):
 
 
 def find_gate(run: Run, tasks: Sequence[TaskRecord], wave: int, now: float) -> Gate | None:
-    """The gate before a wave of an apply, without pauses; None if it may start."""
+    """The gate before a wave of an apply, without pauses; None if it may start. `now`: by the clock of the store."""
     if run.verb is not RunVerb.APPLY or all(task.state.is_final for task in tasks if task.wave == wave):
         return None
     if any(task.attempts for task in tasks if task.wave == wave):

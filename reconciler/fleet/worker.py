@@ -138,7 +138,7 @@ async def run_task(task: Task, context: WorkerContext) -> None:
                 result = await attempt.run()
             if result is not None:
                 seconds, requests = runtime.clock.now() - began, attempt.requests
-                await records.finish(replace(result, seconds=seconds, requests=requests, ended=runtime.now()))
+                await records.finish(replace(result, seconds=seconds, requests=requests))
     except Locked:
         return
     finally:

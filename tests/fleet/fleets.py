@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +82,7 @@ def commit_all(folder: Path) -> str:
 
 @dataclass
 class FleetWorld:
-    """A fleet on an emulated platform, with an account for each member, and its runs."""
+    """A fleet on an emulated platform, with an account for each member, and its runs. `now`: the clock of the store."""
 
     root: Path
     sandbox: Emulator
@@ -89,6 +90,7 @@ class FleetWorld:
     progress: list[FleetProgress] = field(default_factory=list)
     at_once: int = 8
     runtime_options: dict[str, Any] = field(default_factory=dict)
+    now: Callable[[], float] = time.time
 
     @property
     def source(self) -> FleetSource:
@@ -116,7 +118,7 @@ class FleetWorld:
         return await self.execute(run)
 
     async def start(self, verb: RunVerb, selected: Selector | None = None, **options: Any) -> Run:
-        now = self.runtime.now()
+        now = await self.records.now()
         return await runs.start_run(self.source, verb, self.records, selected=selected, now=now, **options)
 
     async def execute(self, run: Run, *, pool: Pool | None = None, **options: Any) -> Run:
@@ -158,7 +160,9 @@ def play(
 
     async def run() -> None:
         with Sandbox(accounts=keys, on_request=on_request) as sandbox:
-            async with open_fleet_records(str(root / "state/fleet.db")) as records:
-                await act(FleetWorld(root, sandbox, records))
+            file = str(root / "state/fleet.db")
+            async with open_fleet_records(file, now=lambda: world.now()) as records:
+                world = FleetWorld(root, sandbox, records)
+                await act(world)
 
     asyncio.run(run())

@@ -23,10 +23,12 @@ from rich.console import Console
 from reconciler.cli.commands.fleet import COMMANDS
 from reconciler.cli.fleets.options import FORMS
 from reconciler.cli.fleets.progress import LineReporter, show_bar
+from reconciler.cli.main import main
 from reconciler.cli.terminal import output
 from reconciler.fleet import coordinator
 from reconciler.fleet.coordinator import FleetProgress
 from reconciler.model.fleet import TaskState
+from reconciler.operations.runtime import Runtime
 from reconciler.store.errors import LockLost, Unavailable
 from reconciler.testing import Emulator, Sandbox
 from tests.fleet.fleets import member, write_fleet
@@ -489,6 +491,25 @@ def test_a_pause_stops_a_run_until_it_is_resumed(shell: FleetShell) -> None:
     assert resumed.out == PLANNED + TO_APPLY
 
 
+@pytest.mark.parametrize(
+    ("until", "code", "text"),
+    [
+        ("2h", 0, "starts, until 2001-09-09 03:46 UTC."),
+        ("2001-09-09T03:00Z", 0, "starts, until 2001-09-09 03:00 UTC."),
+        ("2001-09-09T01:00Z", 64, "2001-09-09 01:00:00+00:00 is in the past"),
+    ],
+)
+def test_the_end_of_a_pause_is_by_the_clock_of_the_store(
+    shell: FleetShell, capsys: pytest.CaptureFixture[str], until: str, code: int, text: str
+) -> None:
+    """Otherwise a machine whose clock is slow would end it too early, for every other machine."""
+    write(shell)
+    at_a_billion = Runtime(now=lambda: 1e9)  # 2001-09-09 01:46:40 UTC; of a file, the clock of the store
+    assert main(["fleet", "pause", "--until", until], at_a_billion) == code
+    shown = capsys.readouterr()
+    assert text in shown.out + shown.err
+
+
 def test_a_retry_runs_failed_members_only(shell: FleetShell) -> None:
     write(shell)
     shell.sandbox.accounts["acme"].fault("GET /reserved_domains", times=1, then="status", status=401)
@@ -637,7 +658,10 @@ def test_a_missing_file_member_or_run_is_reported_with_the_remedy(shell: FleetSh
         (["apply", "-y", "--allow", "x=1"], "invalid value for '--allow': 'x=1' is not members=N or deletes=N"),
         (["pause", "--until", "soon"], "invalid value for '--until': 'soon' is neither a duration, such as 2h, nor a "
          "time, such as 2026-12-01T08:00Z"),
-        (["pause", "--until", "2001-01-01T00:00Z"], "invalid value for '--until': '2001-01-01T00:00Z' is in the past"),
+        (["pause", "--until", "2001-01-01T00:00Z"], "invalid value for '--until': 2001-01-01 00:00:00+00:00 is in the "
+         "past"),
+        (["pause", "--until", "999999w"], "invalid value for '--until': 6999993 days, 0:00:00 is too late; without "
+         "--until, the pause lasts until `fleet resume`"),
         (["pause", "--until", "2099-01-01T00:00"], "invalid value for '--until': '2099-01-01T00:00' has no time "
          "zone; write 2099-01-01T00:00:00+00:00 for UTC"),
         (["retry"], "missing argument 'RUN'"),

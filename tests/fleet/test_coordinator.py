@@ -180,9 +180,13 @@ def test_a_wave_waits_for_the_min_success_time_of_the_wave_before(tmp_path: Path
         applied = await world.execute(run, wait=False)
         assert applied.state is RunState.OPEN
         assert world.progress[-1].waiting == "min_success_time of wave canary"
-        later = world.runtime.now() + 3600
-        world.runtime_options["now"] = lambda: later
-        assert (await world.execute(run)).state is RunState.SUCCEEDED
+        later = world.now() + 3600
+        world.runtime_options["now"] = lambda: later  # a machine whose clock is fast
+        assert (await world.execute(run, wait=False)).state is RunState.OPEN
+        world.runtime_options.clear()
+        world.now = lambda: later
+        ended = await world.execute(run)
+        assert (ended.state, ended.ended) == (RunState.SUCCEEDED, later)
 
     play(tmp_path, CANARY, act, waves=waves)
 
@@ -208,11 +212,11 @@ def test_a_wave_without_changes_does_not_shorten_the_min_success_time(tmp_path: 
         await world.execute(run, wait=False)
         assert world.progress[-1].waiting == "min_success_time of wave canary"
         assert world.domains("globex") == []
-        rollup = build_rollup(world.source.fleet, run, await world.tasks(run), {}, world.runtime.now())
+        rollup = build_rollup(world.source.fleet, run, await world.tasks(run), {}, world.now())
         assert rollup.wait is not None
         assert rollup.wait.text.endswith("min_success_time of wave canary")
-        later = world.runtime.now() + 3600
-        world.runtime_options["now"] = lambda: later
+        later = world.now() + 3600
+        world.now = lambda: later
         await world.execute(run)
         assert world.domains("globex") == ["globex.example.com"]
 
@@ -221,7 +225,7 @@ def test_a_wave_without_changes_does_not_shorten_the_min_success_time(tmp_path: 
 
 def test_a_paused_fleet_starts_no_tasks(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
-        await world.records.pause(Pause("shops", world.runtime.now(), None, "incident 42"))
+        await world.records.pause(Pause("shops", world.now(), None, "incident 42"))
         run = await world.plan()
         assert run.state is RunState.OPEN
         assert world.progress[-1].waiting == "paused: incident 42"
@@ -241,7 +245,7 @@ def test_a_pause_during_a_run_stops_the_next_tasks(tmp_path: Path) -> None:
         async def pause() -> None:
             while not world.sandbox.log():  # noqa: ASYNC110 - the sandbox has no event to wait for
                 await asyncio.sleep(0.01)
-            await world.records.pause(Pause("shops", world.runtime.now()))
+            await world.records.pause(Pause("shops", world.now()))
 
         pausing = asyncio.create_task(pause())
         run = await world.execute(run, stop=stop)
@@ -283,7 +287,7 @@ def test_projects_of_a_member_follow_their_order(tmp_path: Path) -> None:
         created = [call for call in world.sandbox.accounts["globex"].calls() if call.startswith("POST")]
         assert created == ["POST /ip_policies", "POST /reserved_domains", "POST /bot_users"]
         of_acme = [task for task in await world.tasks(applied) if task.member == "acme"]  # its project base was applied
-        rollup = build_rollup(world.source.fleet, applied, of_acme, {}, world.runtime.now())
+        rollup = build_rollup(world.source.fleet, applied, of_acme, {}, world.now())
         assert (rollup.states, rollup.exit_code()) == ({"failed": 1}, exit_codes.PARTLY)
 
     play(tmp_path, CANARY, act, projects=projects, after=after, waves=[{"name": "all", "max_failures": 1}])
@@ -302,7 +306,7 @@ def test_two_coordinators_run_each_task_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("until", [None, 3600.0])
 def test_an_ended_pause_does_not_stop_a_run(tmp_path: Path, until: float | None) -> None:
     async def act(world: FleetWorld) -> None:
-        past = world.runtime.now() - 10
+        past = world.now() - 10
         await world.records.pause(Pause("shops", past, None if until is None else past + 1))
         if until is None:
             await world.records.end_pause("shops")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import click
 
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.fleets.output import write_outputs
@@ -19,6 +22,8 @@ from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.text_tools import count, format_time
 from reconciler.store.fleets.records import FleetRecords
+
+_LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()  # of a pause: a time with five digits cannot be shown
 
 Act = Callable[[FleetSession, FleetRecords], Coroutine[Any, Any, int]]
 
@@ -60,16 +65,30 @@ async def work_on(session: FleetSession, records: FleetRecords, run: Run, *, wai
 # --- pause, resume, retry ---------------------------------------------------------------------------------------------
 
 
-def pause(options: FleetOptions, until: float | None, reason: str) -> int:
+def pause(options: FleetOptions, until: timedelta | datetime | None, reason: str) -> int:
+    """`fleet pause`. `until`: None: until it is resumed."""
+
     async def act(session: FleetSession, records: FleetRecords) -> int:
-        name = session.fleet.name
-        await records.pause(Pause(name, await records.now(), until, reason, session.actor))
+        name, now = session.fleet.name, await records.now()
+        over = _find_end(until, now)
+        await records.pause(Pause(name, now, over, reason, session.actor))
         if not options.quiet:
-            end = f"until {format_time(until)}" if until is not None else "until `reconciler fleet resume`"
+            end = f"until {format_time(over)}" if over is not None else "until `reconciler fleet resume`"
             output.print_result(f"Paused: no further task of fleet {name} starts, {end}. Running tasks finish.")
         return exit_codes.DONE
 
     return with_records(options, act)
+
+
+def _find_end(until: timedelta | datetime | None, now: float) -> float | None:
+    """The end of a pause by the clock of the store, which every process compares it with. `now`: by that clock."""
+    if until is None:
+        return None
+    end = now + until.total_seconds() if isinstance(until, timedelta) else until.timestamp()
+    if now < end < _LATEST:
+        return end
+    problem = "in the past" if end <= now else "too late; without --until, the pause lasts until `fleet resume`"
+    raise click.BadParameter(f"{until} is {problem}", param_hint="'--until'")
 
 
 def resume(options: FleetOptions, text: str, waves: Sequence[str], *, wait: bool) -> int:

@@ -155,15 +155,13 @@ class FleetRecords:
         run_id: str,
         *,
         state: RunState | None = None,
-        ended: float | None = None,
         approved_shapes: Iterable[str] = (),
         approved_waves: Iterable[str] = (),
         reason: str | None = None,
     ) -> Run:
         """Changes a run, and returns it.
 
-        state            OPEN also clears `ended`; other states set it
-        ended            None: now, if the state is final
+        state            OPEN also clears `ended`; other states set it, to the time of the store
         approved_shapes  added to those that are approved
         approved_waves   added to those that are approved
         reason           None: unchanged
@@ -187,7 +185,7 @@ class FleetRecords:
                 run.commit,
                 run.created,
                 state=state or run.state,
-                ended=run.ended if state is None else None if state is RunState.OPEN else ended or row.moment,
+                ended=run.ended if state is None else None if state is RunState.OPEN else row.moment,
                 reviewed=run.reviewed,
                 approved_shapes=_union(run.approved_shapes, approved_shapes),
                 approved_waves=_union(run.approved_waves, approved_waves),

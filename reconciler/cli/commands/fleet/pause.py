@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import click
 
@@ -15,12 +14,12 @@ from reconciler.cli.terminal.group import Command
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
-def parse_until(_context: click.Context, _parameter: click.Parameter, text: str | None) -> float | None:
-    """A moment in seconds since 1970, of a duration from now such as 2h, or of a time with its zone."""
+def parse_until(_context: click.Context, _parameter: click.Parameter, text: str | None) -> timedelta | datetime | None:
+    """A duration from now such as 2h, or a time with its zone."""
     if text is None:
         return None
     if match := re.fullmatch(r"([0-9]{1,6})([smhdw])", text):
-        return time.time() + int(match[1]) * _SECONDS[match[2]]
+        return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -29,9 +28,7 @@ def parse_until(_context: click.Context, _parameter: click.Parameter, text: str 
         ) from None
     if moment.tzinfo is None:
         raise click.BadParameter(f"{text!r} has no time zone; write {moment.replace(tzinfo=UTC).isoformat()} for UTC")
-    if moment.timestamp() <= time.time():
-        raise click.BadParameter(f"{text!r} is in the past")
-    return moment.timestamp()
+    return moment
 
 
 @click.command(
@@ -49,7 +46,7 @@ def parse_until(_context: click.Context, _parameter: click.Parameter, text: str 
 )
 @click.option("--reason", metavar="TEXT", default="", help="Reason, which status and progress show.")
 @options.file_options
-def command(common: FleetOptions, until: float | None, reason: str) -> int:
+def command(common: FleetOptions, until: timedelta | datetime | None, reason: str) -> int:
     """Start no further task in any run of the fleet. Running tasks finish."""
     from reconciler.cli.fleets import commands
 
