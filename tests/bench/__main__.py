@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def _plans(bench: Bench, full: bool) -> Iterator[Row]:
-    return bench.no_op_plans((1_000, 3_000, 10_000, 30_000, 100_000) if full else (1_000, 3_000, 10_000))
+    return bench.no_op_plans((100, 1_000, 3_000, 10_000, *((30_000, 100_000) if full else ())))
 
 
 def _latency(bench: Bench, full: bool) -> Iterator[Row]:
@@ -70,19 +70,22 @@ def _sandbox(bench: Bench, full: bool) -> Iterator[Row]:
 
 def _terraform(bench: Bench, full: bool) -> Iterator[Row]:
     if terraform.is_here():
-        yield from bench.terraform_plans((1_000, 3_000, 10_000) if full else (1_000, 10_000))
+        yield from bench.terraform_plans((100, 1_000, 3_000, 10_000) if full else (100, 1_000, 10_000))
         yield from bench.terraform_applies(1_000) if full else ()
 
 
 SECTIONS: dict[str, Callable[[Bench, bool], Iterator[Row]]] = {
     "start": lambda bench, full: bench.start_up(),
     "validate": lambda bench, full: bench.validates(),
+    "fmt": lambda bench, full: bench.fmt_check(),
     "plan": _plans,
     "warm": lambda bench, full: bench.warm_plan(),
     "access": lambda bench, full: bench.access(),
     "requests": lambda bench, full: bench.requests(1_000),
+    "target": lambda bench, full: bench.targets(),
+    "sign": lambda bench, full: bench.first_sign(),
     "latency": _latency,
-    "apply": lambda bench, full: bench.applies((1_000, 5_000)),
+    "apply": lambda bench, full: bench.applies((2_000, 5_000)),
     "update": lambda bench, full: bench.updates(),
     "file": lambda bench, full: bench.plan_file_applies(1_000, 10_000),
     "sandbox": _sandbox,

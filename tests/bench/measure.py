@@ -9,6 +9,8 @@ import dataclasses
 import json
 import os
 import platform
+import pty
+import select
 import statistics
 import subprocess
 import sys
@@ -85,6 +87,23 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None, *,
     code, wall, cpu, peak = json.loads(started.stdout)
     assert code == 0, f"{' '.join(command)}: exit {code}: {started.stderr[-2000:]}"
     return Taken(wall, cpu, peak, started.stderr)
+
+
+def time_to_first_output(command: Sequence[str], environment: Mapping[str, str]) -> float:
+    """Seconds until a program writes to its terminal; then it is interrupted."""
+    surroundings = {**os.environ, **environment, "TERM": "xterm"}
+    surroundings.pop("PYTHONDONTWRITEBYTECODE", None)
+    ours, its = pty.openpty()
+    try:
+        started = time.monotonic()
+        with subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=surroundings, cwd=ROOT) as process:
+            select.select([ours], [], [])
+            took = time.monotonic() - started
+            process.kill()
+        return took
+    finally:
+        os.close(ours)
+        os.close(its)
 
 
 def reconciler(*words: str) -> list[str]:

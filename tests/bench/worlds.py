@@ -1,4 +1,4 @@
-"""Projects of any size for the benchmark, and the accounts they describe: the same seed gives the same bytes.
+"""Projects of any size for the benchmark: the same seed gives the same bytes.
 
 One service is ten resources of nine or ten kinds: backends, a policy with rules, a domain, an edge that mentions the
 domain and refers to policy and backend, an address or a route, an endpoint with a traffic policy.
@@ -7,34 +7,28 @@ domain and refers to policy and backend, an address or a route, an endpoint with
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from reconciler import kinds
-from reconciler.engine import requests
-from reconciler.engine.requests import ResolvedValues
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Listing, Snapshot
 from reconciler.planning import planner
 from reconciler.planning.planner import PlanOptions
 from reconciler.project.manifests.load import Loaded, load_manifests
 from reconciler.project.settings.config import load_config
-from reconciler.sandbox.base.database import Database
-from reconciler.sandbox.operations.objects import Objects
-from reconciler.sandbox.operations.routes import Router, operations
 
 PER_SERVICE = 10
 SERVICES_PER_FILE = 10
 KEY = "sandbox"
-_AT_ONCE = 100  # creates in one transaction of the sandbox
 _WORDS = ("payments", "search", "mail", "billing", "media", "login", "orders", "stock", "maps", "reports")
 
 
 @dataclass(frozen=True)
 class SizedProject:
-    """A project on disk, and a sandbox database in which all of it exists already (None: nothing does)."""
+    """A project on disk, with its store after an apply to the account in a sandbox database (None: never applied)."""
 
     resources: int
     root: Path
@@ -197,32 +191,6 @@ def all_creates(world: SizedProject) -> Plan:
     plan = planner.plan(load(world).manifest, empty, kinds.every(), PlanOptions())
     assert not plan.errors, plan.errors[0]
     return plan
-
-
-def populate(world: SizedProject, database: Path, *, seed: int = 7) -> SizedProject:
-    """The same project, with all of it in a sandbox's database: what a run of `apply` would have left there."""
-    plan, random = all_creates(world), Random(seed)
-    known, by_name = ResolvedValues(plan), {kind.name: kind for kind in kinds.every()}
-    sandbox = Database(str(database))
-    objects = Objects(sandbox, kinds.every())
-    router = Router(operations(objects.kinds))
-    try:
-        for first in range(0, len(plan.calls), _AT_ONCE):
-            with sandbox.transaction():
-                for call in plan.calls[first : first + _AT_ONCE]:
-                    kind = by_name[call.address.kind]
-                    assert call.owner is not None
-                    intent = f"{random.getrandbits(64):016x}"
-                    owner = requests.make_owner(call.owner, known, kind, stack=plan.stack, intent=intent)
-                    found = router.match(known.path(call.path))
-                    assert found is not None
-                    sent = requests.make_body(call, known, kind, owner)
-                    body: Mapping[str, object] = requests.reveal_body(sent) or {}
-                    answer = objects.answer(found.by_method[call.method], found.values, dict(body), objects.view(""))
-                    known.learn(call.address, kind, answer)
-    finally:
-        sandbox.close()
-    return SizedProject(world.resources, world.root, database)
 
 
 def small_account(number: int, objects: int) -> Iterator[tuple[str, dict[str, str]]]:
