@@ -132,9 +132,7 @@ class Bench:
             sandbox.forget_log()
             self._plan(world, sandbox)
             log = [f"{entry['method']} {entry['path']}" for entry in sandbox.log()]
-        held = Counter(call.address.kind for call in worlds.all_creates(world).calls)
-        tops = {kind.path: held[kind.name] for kind in kinds.every() if kind.parent is None}
-        least = sum(max(1, -(-number // 100)) for number in tops.values())
+            least = sum(_count_pages(sandbox, path) for path in _list_paths())
         yield Row(f"requests of a no-op plan of {size:,}", Figure.of([len(log)]), "requests", least)
         yield Row("… that are not pages of a list", Figure.of([len(log) - _pages(log)]), "requests", 0)
 
@@ -442,8 +440,20 @@ def _ratio(runs: list[Taken]) -> float:
 
 
 def _pages(log: list[str]) -> int:
-    lists = {kind.path for kind in kinds.every() if kind.parent is None}
+    lists = _list_paths()
     return sum(request.removeprefix("GET ").partition("?")[0] in lists for request in log if request.startswith("GET "))
+
+
+def _list_paths() -> set[str]:
+    return {kind.path for kind in kinds.every() if kind.parent is None}
+
+
+def _count_pages(sandbox: SandboxProcess, path: str) -> int:
+    following, count = f"{path}?limit=100", 0
+    while following:
+        found, count = sandbox.get(following.removeprefix(sandbox.base_url)), count + 1
+        following = found["next_page_uri"]
+    return count
 
 
 def _slopes(points: list[dict[str, float]]) -> Iterator[Row]:
