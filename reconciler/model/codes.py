@@ -78,9 +78,9 @@ _FILES: Final = {
         "Remove the second `---` and what follows it.",
     ),
     "cannot-format": Code(
-        "`fmt` cannot format a file without changing its meaning.",
-        "A comment or a text is in a place that the formatter cannot preserve.",
-        "Move the comment to a line of its own, or quote the text, as the message says.",
+        "`fmt` cannot format a file, or move a child into its parent, without changing its meaning.",
+        "A comment or a text is in a place that the formatter cannot preserve, or no entry can have the child's name.",
+        "Move the comment to a line of its own, quote the text, or rename the child, as the message says.",
     ),
 }
 

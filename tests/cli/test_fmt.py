@@ -163,25 +163,37 @@ def test_fmt_formats_once_and_then_changes_nothing(shell: Shell) -> None:
     assert shell("fmt") == Output(0, "", "")
 
 
-def test_fmt_inline_moves_children_and_names_each_one_that_cannot_be_moved(shell: Shell) -> None:
+def test_fmt_inline_moves_children_and_notes_each_one_that_cannot_be_moved(shell: Shell) -> None:
     rule = "kind: IPPolicyRule\nname: %s\nspec: {ip_policy_id: {ref: IPPolicy/hq}, cidr: %s, action: allow}\n"
     shell.write("reconciler.yaml", "stack: s\n")
     shell.write("manifests/all.yaml", "kind: IPPolicy\nname: hq\n---\n" + rule % ("lan", "10.0.0.0/8"))
     shell.write("manifests/rules.yaml", rule % ("hq-vpn", "10.0.0.0/16"))
+    site = "kind: IPPolicy\nname: ${{ each.key }}\nfor_each: [site]\n---\n"
+    shell.write("manifests/sites.yaml", site + rule.replace("/hq", "/site") % ("site-lan", "10.0.0.0/8"))
     assert shell("fmt", "--inline", "manifests/all.yaml").code == 64
-    assert shell("fmt", "--inline", "--check").code == 1
+    checked = shell("fmt", "--inline", "--check")
+    assert checked.code == 1
+    assert checked.err.startswith(
+        "manifests/all.yaml:4:1: note: IPPolicyRule/lan: cannot be declared in the manifest of"
+    )
     moved = shell("fmt", "--inline")
     assert moved.out == "manifests/all.yaml\nmanifests/rules.yaml (deleted: all of its documents were moved)\n"
+    assert moved.err.splitlines()[0].startswith("manifests/all.yaml:6:1: note: IPPolicyRule/lan: cannot be declared")
     assert "rename IPPolicyRule/lan IPPolicyRule/hq-lan" in moved.err
-    assert moved.code == 1
+    stays = moved.err.splitlines()[1]
+    assert stays.startswith(
+        "manifests/sites.yaml:5:1: note: IPPolicyRule/site-lan: cannot be declared in the manifest of"
+    )
+    assert moved.code == 0
+    assert shell("fmt", "--inline", "--check") == Output(0, "", moved.err)
     assert not (shell.root / "manifests/rules.yaml").exists()
     assert shell("rename", "IPPolicyRule/lan", "IPPolicyRule/hq-lan").code == 0
-    assert shell("fmt", "--inline") == Output(0, "manifests/all.yaml\n", "")
+    assert shell("fmt", "--inline") == Output(0, "manifests/all.yaml\n", f"{stays}\n1 note\n")
     assert (shell.root / "manifests/all.yaml").read_text() == (
         "kind: IPPolicy\nname: hq\nrules:\n  vpn: {cidr: 10.0.0.0/16, action: allow}\n"
         '  lan:\n    moved: [IPPolicyRule/lan]\n    cidr: "10.0.0.0/8"\n    action: allow\n'
     )
-    assert shell("fmt", "--inline") == Output(0, "", "")
+    assert shell("fmt", "--inline") == Output(0, "", f"{stays}\n1 note\n")
 
 
 def test_components_of_the_project_are_formatted_with_a_schema_of_their_own(shell: Shell) -> None:

@@ -9,20 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.address import Address
-from reconciler.model.problem import Position, Rejected
-from reconciler.project.manifests.inline import move_inline
+from reconciler.model.problem import Rejected
+from reconciler.project.manifests.inline import locate, move_inline
 from reconciler.project.yaml import format
 from tests.harness.tiers import examples
 from tests.project.texts import load
 
 OFFICE = "kind: IPPolicy\nname: office\nspec:\n  description: Office\n"
 RULE = "kind: IPPolicyRule\nname: office-lan\nspec:\n  ip_policy_id: {ref: IPPolicy/office}\n  cidr: 10.0.0.0/8\n"
-POSITIONS = {Address("IPPolicy", "office"): Position("a.yaml", 1, 1)}
+DECLARED = [Address("IPPolicy", "office"), Address("IPPolicyRule", "office-used")]
 
 
 def move(text: str, **others: str) -> tuple[Mapping[str, str], list[str]]:
     texts = {f"{name}.yaml": format.format_text(other, "") for name, other in {"a": text, **others}.items()}
-    moved, problems = move_inline(texts, POSITIONS)
+    moved, problems = move_inline(texts, DECLARED)
     return moved, [f"{problem.text}; {problem.remedy}" for problem in problems]
 
 
@@ -83,11 +83,12 @@ def test_an_entry_is_added_behind_those_that_the_parent_has() -> None:
         ),
         (
             OFFICE + "---\n" + RULE.replace("office-lan", "office-${{ each.key }}\nfor_each: [a]"),
-            "it has for_each; give the parent the for_each, or leave it as it is",
+            "it has for_each, which an entry cannot have; leave it as it is",
         ),
         (
             OFFICE.replace("office", "${{ each.key }}\nfor_each: [office]") + "---\n" + RULE,
-            "the parent has for_each; write the child in the map there",
+            "for_each declares the parent, and rules there would be of every item; leave it as it is, or write `rules: "
+            "${{ each.value.rules }}` there and give every item a map rules",
         ),
         (
             f"{OFFICE}rules: {{vpn: {{cidr: 10.1.0.0/16, action: deny}}}}\n---\n{RULE}",
@@ -103,6 +104,40 @@ def test_a_document_that_cannot_be_an_entry_is_unchanged_and_the_reason_is_repor
     moved, problems = move(text)
     assert moved["a.yaml"] == format.format_text(text, "")
     assert problems == [f"cannot be declared in the manifest of IPPolicy/office: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("lan", "office-lan"),
+        ("lan-rule", "office-lan"),
+        ("lan-office", "office-lan"),
+        ("used", "office-used-2"),  # office-used is declared
+        ("used-rule", "office-used-rule"),
+        ("rule", "office-rule"),
+        ("office", "office-rule"),
+        ("officer", "office-officer"),
+    ],
+)
+def test_the_suggested_name_has_no_word_twice_and_is_free(name: str, suggested: str) -> None:
+    _, (problem,) = move(f"{OFFICE}---\n{RULE.replace('office-lan', name)}")
+    assert f"`reconciler rename IPPolicyRule/{name} IPPolicyRule/{suggested}`" in problem
+
+
+def test_two_children_get_different_suggestions() -> None:
+    rules = [RULE.replace("office-lan", name) for name in ("lan", "lan-rule", "lan-office")]
+    _, problems = move("---\n".join([OFFICE, *rules]))
+    found = [problem.split("`")[1].split()[-1] for problem in problems]
+    assert found == ["IPPolicyRule/office-lan", "IPPolicyRule/office-lan-rule", "IPPolicyRule/office-lan-office"]
+
+
+def test_a_problem_has_the_position_of_its_manifest_in_the_text_that_is_given() -> None:
+    text = format.format_text(f"{OFFICE}---\n{RULE}  action: allow\n---\n{RULE.replace('office-lan', 'lan')}", "")
+    moved, problems = move_inline({"a.yaml": text}, DECLARED)
+    for texts in ({"a.yaml": text}, moved):
+        (problem,) = locate(problems, texts)
+        assert problem.position is not None
+        assert texts["a.yaml"].splitlines()[problem.position.line :][0] == "name: lan"
 
 
 def test_a_child_of_an_object_that_is_not_declared_is_unchanged() -> None:

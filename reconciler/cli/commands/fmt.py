@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from reconciler.cli.terminal import exit_codes, options, output
 from reconciler.cli.terminal.group import Command
 from reconciler.model.problem import Problem, Rejected
 from reconciler.project import atomic_write
+
+if TYPE_CHECKING:
+    from reconciler.operations.authoring.inline_children import InlinedProject
 
 
 @click.command(
@@ -35,8 +39,8 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
     """Format manifests in place, and print the names of changed files.
 
     Without FILE, formats all manifests of the project. Comments and values are kept. With --check, prints the first
-    lines that would change. --inline converts the whole project: it declares the same resources afterwards, and a
-    child that cannot be moved is named with the reason.
+    lines that would change. --inline converts the whole project: it declares the same resources afterwards. A note
+    names each child that cannot be moved, with the reason; such a child is no reason to fail, with --check either.
     """
     from reconciler.project import component_files, files
     from reconciler.project.documents import layout_changes
@@ -56,7 +60,11 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         others |= dict.fromkeys(_list_policies(root), "policy")
     paths = tuple(map(common.to_project_path, paths))
     problems: list[Problem] = []
-    inlined = _move_inline(common, paths, problems) if inline else {}
+    inlined: Mapping[str, str] = {}
+    unmoved: tuple[Problem, ...] = ()
+    if inline:
+        converted = _move_inline(common, paths)
+        inlined, unmoved = converted.texts, converted.unmoved if check else converted.problems
     if not paths:
         settings = load_config(root, os.environ, common.environment)
         found = [name for entry in settings.manifests for name in files.find_manifests(root, entry)]
@@ -86,20 +94,18 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         if check and name not in others:
             lines = layout_changes.list_changes(name, text, formatted)
             output.print_result("".join(f"  {terminal_text.sanitize(line)}\n" for line in lines))
-    output.print_problems(problems)
+    output.print_problems([*problems, *unmoved])
     return exit_codes.ERROR if problems or (check and not is_same) else exit_codes.DONE
 
 
-def _move_inline(common: options.Options, paths: tuple[str, ...], problems: list[Problem]) -> Mapping[str, str]:
-    """The formatted manifests with children in those of their parents. Adds those that stay to `problems`."""
+def _move_inline(common: options.Options, paths: tuple[str, ...]) -> InlinedProject:
+    """The formatted manifests with children in those of their parents, and the children that stay."""
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.authoring.inline_children import inline_children
 
     if paths:
         raise click.UsageError("--inline converts the whole project; leave out FILE")
-    inlined = inline_children(workspaces.source_of(common))
-    problems += inlined.problems
-    return inlined.texts
+    return inline_children(workspaces.source_of(common))
 
 
 def _write(root: Path, name: str, text: str, *, keep_newlines: bool) -> None:

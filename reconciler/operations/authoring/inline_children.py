@@ -19,11 +19,13 @@ from reconciler.project.yaml import format
 class InlinedProject(Struct, frozen=True):
     """The formatted manifests by path, with children in those of their parents; empty if nothing is left in a file.
 
-    problems  children that stay in manifests of their own, with the reason
+    problems  children that stay in manifests of their own, with the reason; the positions are those after the edit
+    unmoved   the same, with the positions before the edit
     """
 
     texts: Mapping[str, str]
     problems: tuple[Problem, ...]
+    unmoved: tuple[Problem, ...]
 
 
 def inline_children(source: ProjectSource) -> InlinedProject:
@@ -33,18 +35,18 @@ def inline_children(source: ProjectSource) -> InlinedProject:
     """
     texts = project_texts.read(source)
     before = project_texts.load(source, texts)
-    positions = {address: item.position for declared in before.values() for address, item in declared.items()}
+    declared = {address for declarations in before.values() for address in declarations}
     try:
         manifests = {path: text for path, text in texts.items() if project_texts.has_manifests(path, text)}
         formatted = {path: format.format_text(text, path) for path, text in manifests.items()}
-        moved, problems = inline.move_inline(formatted, positions)
+        moved, problems = inline.move_inline(formatted, declared)
         moved = {path: format.format_text(text, path) if text else "" for path, text in moved.items()}
     except Rejected as rejected:
         raise InvalidProject(rejected.problems) from rejected
     if _list_comments(formatted) != _list_comments(moved):
         raise UnusableEdit("a comment would be lost; move comments to lines of their own, above a key")
     _check(source, {**texts, **moved}, before)
-    return InlinedProject(moved, tuple(problems))
+    return InlinedProject(moved, inline.locate(problems, moved), inline.locate(problems, manifests))
 
 
 def _list_comments(texts: Mapping[str, str]) -> list[str]:

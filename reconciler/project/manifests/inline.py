@@ -5,18 +5,20 @@ Works on formatted texts, in which every document that is no map in braces has o
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.languages.yaml import reader as yaml
 from reconciler.languages.yaml.reader import Document
-from reconciler.model.address import Address
+from reconciler.model.address import NAME, Address
 from reconciler.model.kind import Kind
-from reconciler.model.problem import Position, Problem
+from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.value import OMITTED
 from reconciler.project.documents import entries
 from reconciler.project.yaml import emit, format, patch
@@ -59,12 +61,12 @@ class _Piece(Struct):
         ]
 
 
-def move_inline(
-    texts: Mapping[str, str], positions: Mapping[Address, Position]
-) -> tuple[dict[str, str], list[Problem]]:
+def move_inline(texts: Mapping[str, str], declared: Collection[Address]) -> tuple[dict[str, str], list[Problem]]:
     """The texts with each child in the manifest of its parent, and the children that stay, with the reason.
 
-    positions  of all declarations
+    declared  by the project. Suggested names are none of these
+
+    The positions of the problems are unknown until the texts are formatted: see `locate`.
     """
     pieces = [
         _Piece(file, text, yaml.read(text.encode(), file).documents[0])
@@ -73,19 +75,29 @@ def move_inline(
     ]
     parents = {piece.address: piece for piece in pieces if "for_each" not in piece.value}
     problems: list[Problem] = []
+    taken = {*declared}
     for piece in pieces:
         child = kinds.find(piece.address.kind) if piece.address.kind.isidentifier() else None
         parent = _find_parent(piece, child)
-        if child is None or parent is None or (parent not in positions):
+        if child is None or parent is None or (parent not in declared):
             continue
         try:
-            _move(piece, child, parent, parents)
+            _move(piece, child, parent, parents, taken)
         except Unpatchable as why:
             text, _, remedy = str(why).partition("; ")
-            where = positions.get(piece.address) or Position(piece.file, 1, 1)
-            subject, text = str(piece.address), f"cannot be declared in the manifest of {parent}: {text}"
-            problems.append(Problem(text, remedy, subject, where, code="cannot-format"))
+            text = f"cannot be declared in the manifest of {parent}: {text}"
+            problems.append(Problem(text, remedy, str(piece.address), None, Severity.NOTE, code="cannot-format"))
     return {file: _join(piece.text for piece in pieces if piece.file == file) for file in texts}, problems
+
+
+def locate(problems: Iterable[Problem], texts: Mapping[str, str]) -> tuple[Problem, ...]:
+    """The problems, each with the position of its manifest in these texts."""
+    positions: dict[str, Position] = {}
+    for file, text in texts.items():
+        for document in yaml.read(text.encode(), file).documents:
+            positions.setdefault(str(_Piece(file, "", document).address), document.places.start)
+    located = [replace(problem, position=positions[problem.subject]) for problem in problems]
+    return tuple(sorted(located, key=lambda problem: positions[problem.subject]))
 
 
 def _join(pieces: Iterator[str]) -> str:
@@ -103,22 +115,41 @@ def _find_parent(piece: _Piece, child: Kind | None) -> Address | None:
     return None
 
 
-def _move(piece: _Piece, child: Kind, above: Address, parents: Mapping[Address, _Piece]) -> None:
+def _move(piece: _Piece, child: Kind, above: Address, parents: Mapping[Address, _Piece], taken: set[Address]) -> None:
     """Moves the document of a child into that of its parent. Raises Unpatchable, with a remedy behind a semicolon."""
+    assert child.part_of is not None
     if "for_each" in piece.value:
-        raise Unpatchable("it has for_each; give the parent the for_each, or leave it as it is")
+        raise Unpatchable("it has for_each, which an entry cannot have; leave it as it is")
     parent = parents.get(above)
     if parent is None:
-        raise Unpatchable("the parent has for_each; write the child in the map there")
+        name = child.part_of.inline
+        raise Unpatchable(
+            f"for_each declares the parent, and {name} there would be of every item; leave it as it is, or write "
+            f"`{name}: ${{{{ each.value.{name} }}}}` there and give every item a map {name}"
+        )
     key = piece.address.name.removeprefix(f"{above.name}-")
     if not key or key == piece.address.name:
-        renamed = f"{child.name}/{above.name}-{piece.address.name}"
-        command = f"reconciler rename {shlex.quote(str(piece.address))} {shlex.quote(renamed)}"
+        renamed = _suggest(child, piece.address.name, above, taken)
+        taken.add(renamed)
+        command = f"reconciler rename {shlex.quote(str(piece.address))} {shlex.quote(str(renamed))}"
         raise Unpatchable(f"its name does not begin with {above.name}-; `{command}` renames it, and keeps the object")
-    assert child.part_of is not None
     lines = _to_entry(piece, key, child.part_of.field)
     _insert(parent, child.part_of.inline, lines)
     piece.text = ""
+
+
+def _suggest(child: Kind, name: str, above: Address, taken: Collection[Address]) -> Address:
+    """A name below that of the parent: without the words that both names share, and the word of the kind."""
+    words, shared = name.split("-"), above.name.split("-")
+    while words and shared and words[0] == shared[0]:
+        words, shared = words[1:], shared[1:]
+    while words and shared and words[-1] == shared[-1]:
+        words, shared = words[:-1], shared[:-1]
+    of_kind = re.findall("[A-Z][a-z]*", child.name)[-1].lower()
+    shorter = words[:-1] if words[1:] and words[-1] == of_kind else words
+    keys = ("-".join(shorter), "-".join(words) or of_kind, name, *(f"{name}-{number}" for number in range(2, 100)))
+    found = (Address(child.name, f"{above.name}-{key}") for key in keys if NAME.fullmatch(key))
+    return next(address for address in found if address not in taken)
 
 
 def _to_entry(piece: _Piece, key: str, link: str) -> list[str]:
