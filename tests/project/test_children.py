@@ -120,6 +120,37 @@ def test_inline_children_end_with_their_parent(ensure: str) -> None:
     assert {declaration.ensure for declaration in found.values()} == {Ensure(ensure)}
 
 
+def test_when_decides_about_one_inline_child_in_each_instance_and_environment(project: ProjectFolder) -> None:
+    project.write("reconciler.yaml", "stack: s\nvariables: {vpn: {type: boolean, default: false}}\n")
+    project.write(
+        "manifests/a.yaml",
+        "kind: IPPolicy\nname: p-${{ each.key }}\nfor_each: {a: {lan: true}, b: {lan: false}}\nspec: {}\nrules:\n"
+        "  lan: {when: '${{ each.value.lan }}', cidr: 10.0.0.0/8, action: allow}\n"
+        "  vpn: {when: '${{ var.vpn }}', cidr: 10.1.0.0/16, action: allow}\n",
+    )
+    patch = "variables: {vpn: true}\nIPPolicy/p-a: {rules: {vpn: {action: deny}, lan: {when: false}}}\n"
+    project.write("environments/prod.yaml", f"{patch}IPPolicyRule/p-a-vpn: {{lifecycle: {{protect: true}}}}\n")
+    rules = {name: found for name, found in project.declarations("prod").items() if "Rule" in name}
+    assert {name for name in project.declarations() if "Rule" in name} == {"IPPolicyRule/p-a-lan"}
+    assert {*rules} == {"IPPolicyRule/p-a-vpn", "IPPolicyRule/p-b-vpn"}
+    vpn = rules["IPPolicyRule/p-a-vpn"]
+    assert (vpn.spec["action"], vpn.lifecycle.protect, vpn.position.line) == ("deny", True, 7)
+
+
+def test_an_input_without_a_value_is_no_condition_of_an_inline_child(project: ProjectFolder) -> None:
+    project.write("reconciler.yaml", "stack: s\n")
+    part = "inputs: {open: {type: boolean, default: null}}\n---\nkind: IPPolicy\nname: p\nspec: {}\n"
+    project.write(
+        "components/part.yaml",
+        f"{part}rules: {{lan: {{when: '${{{{ input.open }}}}', cidr: 10.0.0.0/8, action: allow}}}}\n",
+    )
+    project.write("manifests/a.yaml", "component: part\nname: a\n")
+    (line,) = project.problem_lines()
+    assert "IPPolicyRule/a-p-lan.when: expected true or false, found nothing" in line
+    project.write("manifests/a.yaml", "component: part\nname: a\nwith: {open: false}\n")
+    assert [*project.declarations()] == ["IPPolicy/a-p"]
+
+
 def test_an_inline_child_is_absent_or_forgotten_by_itself() -> None:
     found = declarations_of(OFFICE.replace("action: allow}", "action: allow, ensure: absent}"))
     assert found["IPPolicyRule/office-lan"].ensure is Ensure.ABSENT

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 from yaml import error as yaml_error
 
-from reconciler.model.problem import Position, Problem
+from reconciler.model.problem import Position, Problem, cut
 
 MAX_BYTES: Final = 5 * 1024 * 1024  # 10,000 resources of five lines
 _CONTROLS: Final = bytes(range(0x20)).translate(None, b"\t\n\r") + b"\x7f"
@@ -104,11 +104,12 @@ def syntax_problem(error: yaml_error.MarkedYAMLError, file: str) -> Problem:
 
 _CONFLICT: Final = re.compile(r"^(?:<{7}|\|{7}|={7}|>{7})(?= |\r?$)", re.MULTILINE)
 _BREAK: Final = re.compile(r"\r\n?|\n")
+_EXPRESSION: Final = re.compile(r"\$\{\{.*?\}\}")
 _TEMPLATE: Final = re.compile(r"\{\{[^{}:]*\}\}|\{%")
 
 
 def explain_foreign_syntax(problem: Problem, text: bytes) -> Problem:
-    """The problem, or what the file has instead of YAML there: an unresolved merge conflict, or a template."""
+    """The problem, or what the file has instead of YAML there: a merge conflict, an expression, or a template."""
     if problem.position is None:
         return problem
     decoded = text.decode(errors="replace")
@@ -121,6 +122,11 @@ def explain_foreign_syntax(problem: Problem, text: bytes) -> Problem:
     line, column = problem.position.line, problem.position.column
     start = max(column - 2, 0)  # the problem is the second brace
     written = "".join(_BREAK.split(decoded)[line - 1 : line])
+    if expression := _EXPRESSION.match(written, start):  # its first brace would begin a map
+        what = f"invalid YAML: {cut(expression[0])} inside {{ }} or [ ] is not in quotes"
+        quote = "'" if '"' in expression[0] else '"'
+        remedy = f"quote the whole value, as in {quote}{cut(expression[0])}{quote}"
+        return replace(problem, text=what, remedy=remedy, position=replace(problem.position, column=start + 1))
     if template := _TEMPLATE.match(written, start):
         what = f"{template[0]} is a template, as of Helm or Jinja, and templates are not evaluated"
         remedy = "write the value or a variable, ${{ var.NAME }}, or write a file from the template first"

@@ -14,7 +14,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Path
 from reconciler.model.value import Json
 
-KEYS: Final = ("id", "ensure", "moved", "lifecycle", "deliver", "rotate")
+KEYS: Final = ("when", "id", "ensure", "moved", "lifecycle", "deliver", "rotate")
 """Keys of a manifest that an entry can have. No kind of children has a field of such a name."""
 
 

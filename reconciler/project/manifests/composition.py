@@ -17,7 +17,7 @@ from reconciler.model.suggestions import did_you_mean
 from reconciler.model.value import PENDING, Json
 from reconciler.project.documents import phrases, validation
 from reconciler.project.documents.budget import Budget, OverBudget
-from reconciler.project.documents.merge import Layer, MergedDocument, Role, merge, own_layer, scope_of
+from reconciler.project.documents.merge import Layer, MergedDocument, Role, layers_of, merge, own_layer, scope_of
 from reconciler.project.documents.scope import Scope, name_use
 from reconciler.project.manifests import children, components, for_each
 from reconciler.project.manifests.components import Components
@@ -100,9 +100,12 @@ class Composition:
             return document
         is_wanted = self._is_wanted(document.value[WHEN])
         if is_wanted is True:
-            own = own_layer(document)
-            layer = replace(own, value={key: item for key, item in document.value.items() if key != WHEN})
-            return merge([layer], layer, sound=document.sound)
+            whole = own_layer(document)
+            own, *others = (
+                replace(layer, value={key: item for key, item in layer.value.items() if key != WHEN})
+                for layer in (layers_of(document.places) if whole.is_entry else (replace(whole, value=document.value),))
+            )
+            return merge([own, *others], own, sound=document.sound)
         if is_wanted is False:
             self._leave_out(document, own_layer(document).template((WHEN,)).position)
             return None
@@ -147,7 +150,8 @@ class Composition:
             self.listed[address] = family.kinds
         yield family.parent
         for child in family.children:
-            yield from self._merge_layers(child)
+            if (wanted := self._select(child, problems)) is not None:
+                yield from self._merge_layers(wanted)
 
     def _merge_layers(self, document: Document) -> tuple[Document, ...]:
         """Merges defaults, document and patch. Returns nothing if the environment leaves the resource out."""

@@ -130,10 +130,15 @@ class Filling:
             self._budget.charge_key(key)
             here = (*path, key)
             put = self.fill(item, here)
-            if put is None and item is not None and self._names.drops_null and here not in _KEPT:
+            if put is None and item is not None and self._names.drops_null and not self._needs_value(here):
                 continue
             filled[key] = put
         return filled
+
+    def _needs_value(self, path: Path) -> bool:
+        """Whether the key is kept if its value is nothing: that is an error there."""
+        inline = kinds.inline_children(self._kind.name) if self._kind is not None else ()
+        return path in _KEPT or (len(path) == 3 and path[0] in inline and path[2:] in _KEPT)
 
     def _text(self, text: str, path: Path) -> Json:
         self._budget.charge(text)

@@ -185,7 +185,7 @@ def _entry(child: Kind) -> Schema:
         "description": doc_of(child.spec),
         "type": "object",
         "additionalProperties": False,
-        "properties": {**properties_of(fields), **_keys(child)},
+        "properties": {**properties_of(fields), "when": _when(), **_keys(child)},
     }
     if needed := [field.name for field in fields if field.required]:
         schema |= _unless_gone({"required": needed})
