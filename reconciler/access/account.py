@@ -95,6 +95,7 @@ class Account:
         self.doors: dict[Door, dict[str, list[Resource]]] = defaultdict(lambda: defaultdict(list))
         self.routes: dict[str, list[Resource]] = defaultdict(list)
         self._serving: dict[tuple[Door, str], Serving] = {}
+        self._are_served: dict[tuple[Door, str], bool] = {}
         self._matches: dict[str, tuple[_Routes, _Routes]] = {}
         self.rules: dict[str, list[Resource]] = defaultdict(list)
         self.restrictions: dict[str, Resource] = {}
@@ -160,7 +161,11 @@ class Account:
 
     def has_way_in(self, region: Region) -> bool:
         """Whether something serves the host of a region: an upstream, or a policy that may answer or forward."""
-        return any(self._is_served(found, region.door) for found in self._list_covering(region.door, region.host))
+        key = region.door, region.host
+        if (is_served := self._are_served.get(key)) is None:
+            is_served = any(self._is_served(found, region.door) for found in self._list_covering(*key))
+            self._are_served[key] = is_served
+        return is_served
 
     def find_patterns(self, region: Region) -> list[str]:
         """The declared hosts and wildcards that cover the host of a region, the most specific first."""
@@ -180,15 +185,15 @@ class Account:
     def list_serving(self, door: Door, host: str) -> Serving:
         """What covers a host, the most specific first, with the objects in the order of their keys. In the end the
         wildcard that begins with the host, if there is one."""
-        if (door, host) not in self._serving:
+        if (serving := self._serving.get((door, host))) is None:
             hosts = self.doors.get(door, {})
             patterns = find_patterns(host, hosts)
             if (wildcard := f"*.{host}") in hosts:
                 patterns.append(wildcard)
-            self._serving[door, host] = tuple(
+            serving = self._serving[door, host] = tuple(
                 (pattern, tuple(sorted(hosts[pattern], key=lambda resource: resource.key))) for pattern in patterns
             )
-        return self._serving[door, host]
+        return serving
 
     def find_resource(self, key: str) -> Resource | None:
         return self.resources.get(key)

@@ -244,9 +244,7 @@ def identify(difference: Difference, builder: Builder) -> str:
     salt = str(difference.region)
     sides = [program_text(side.program) if side is not None else "" for side in (difference.before, difference.after)]
     text = "\n".join([salt, str(difference.verdict), *sides])
-    for secret, name in builder.secrets.items():
-        if name in text:
-            text = text.replace(name, digest_secret(Secret(secret, ""), salt))
+    text = builder.replace_secrets(text, lambda secret: digest_secret(Secret(secret, ""), salt))
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 

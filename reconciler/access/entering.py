@@ -124,8 +124,10 @@ class Answers:
         self.builder = account.builder
         self._account = account
         self._known: dict[tuple[Any, ...], Any] = {}
+        self.count = 0
 
     def ask(self, question: Callable[[Account, *Args], T], *args: *Args) -> T:
+        self.count += 1
         key = (question, *args)
         if key not in self._known:
             self._known[key] = question(self._account, *args)
@@ -255,7 +257,7 @@ class _Compiler:
         protocol = "http" if door.scheme in ("http", "https") else "tcp"
         if role.policy or role.from_agent:
             served = PASS if role.from_agent else REFUSE
-            return compile_policy(resource.fields.get(role.policy), protocol, served, self)
+            return self._compile_policy(resource.fields.get(role.policy), protocol, served)
         if door.scheme == "tls" and resource.fields.get("tls_termination") is None:
             return self._pass_undocumented_termination(resource.fields)
         return self._pass_modules(resource.fields, protocol, ends_tls=not _passes_tls_on(resource.fields))
@@ -306,7 +308,7 @@ class _Compiler:
         policy = fields.get("traffic_policy")
         document = policy.get("value") if isinstance(policy, Mapping) and is_enabled(policy) else None
         served = self._reach(fields.get("backend"))
-        answers = compile_policy(document, protocol, served, self) if ends_tls else served
+        answers = self._compile_policy(document, protocol, served) if ends_tls else served
         program = self._pass_gates(fields, answers, only=None if ends_tls else ("ip_restriction",))
         if program is answers or document is None:
             return program
@@ -315,6 +317,21 @@ class _Compiler:
             return program
         what = Claim("a traffic policy answers before the modules of its route", is_open=True)
         return self.builder.branch(what, self.builder.either(program, alone), program)
+
+    def _compile_policy(self, document: Any, protocol: str, served: Program) -> Program:
+        """The program of a traffic policy. Entry points share that of a policy that refers to nothing outside it."""
+        if document is None or self.seen.finds:
+            return compile_policy(document, protocol, served, self)
+        key = id(document), protocol, id(served), self.seen.request, tuple(sorted(self.written.items()))
+        if (known := self.builder.policies.get(key)) is not None:
+            _, program, words = known
+            self.words += words
+            return program
+        asked, said = self.answers.count, len(self.words)
+        program = compile_policy(document, protocol, served, self)
+        if self.answers.count == asked:  # the document is kept, so that no other one has its id
+            self.builder.policies[key] = document, program, tuple(self.words[said:])
+        return program
 
     def _pass_gates(self, fields: Mapping[str, Any], program: Program, only: Sequence[str] | None = None) -> Program:
         for name, gate in _GATES:
@@ -425,6 +442,7 @@ class _Compiler:
         if is_computed(url):
             return self.builder.branch(Claim("forwards to an endpoint that lets it through", url, is_open=True), PASS)
         if url in self._chain:
+            self.answers.count += 1  # the chain is outside of the policy
             return REFUSE
         if (scheme := url.partition("://")[0]) != self._scheme:
             reached = self._forward(url, binding, offline, written, seen)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network, summarize_address_range
+from ipaddress import IPv6Address, ip_network
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -15,9 +18,6 @@ Range = tuple[int, int]
 _V4: Final = 1 << 32
 _END: Final = _V4 + (1 << 128)
 _MAPPED: Final = _V4 + (0xFFFF << 32)  # IPv4-mapped addresses, ::ffff:0:0/96, begin here
-
-
-_PLAIN: Final = ("192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1")  # of no one, by RFC 5737 and RFC 3849
 
 
 class Networks(Struct, frozen=True, cache_hash=True):
@@ -42,8 +42,11 @@ class Networks(Struct, frozen=True, cache_hash=True):
         return Networks(tuple(_invert(self.ranges)))
 
     def contains(self, address: str) -> bool:
-        number = _range_of(address)[0]
-        return any(first <= number <= last for first, last in self.ranges)
+        return self._has(_range_of(address)[0])
+
+    def _has(self, number: int) -> bool:
+        after = bisect_right(self.ranges, (number, _END))
+        return after > 0 and number <= self.ranges[after - 1][1]
 
     def size(self) -> int:
         """How many addresses the set has."""
@@ -52,8 +55,11 @@ class Networks(Struct, frozen=True, cache_hash=True):
     def first(self) -> str:
         """An address of the set: one for documentation if it has one, else its first, which is an IPv4-mapped one only
         if all are. The set is not empty."""
-        plain = (self - MAPPED).ranges or self.ranges
-        return next((address for address in _PLAIN if self.contains(address)), _spell(plain[0][0]))
+        for address, number in _PLAIN:
+            if self._has(number):
+                return address
+        plain = (self & _UNMAPPED).ranges or self.ranges
+        return _spell(plain[0][0])
 
     def map(self) -> Networks:
         """The IPv4 addresses of the set in the form of IPv6."""
@@ -67,26 +73,38 @@ class Networks(Struct, frozen=True, cache_hash=True):
         """The set in CIDR notation, separated by commas; `nowhere` if it is empty, `everywhere` if it has all."""
         if self == EVERYWHERE:
             return "everywhere"
-        return ", ".join(str(network) for network in self.networks()) or "nowhere"
+        return ", ".join(self.networks()) or "nowhere"
 
     def shorten(self) -> str:
         """A few networks and the number of the others."""
-        texts = [str(network) for network in self.networks()]
+        networks = self.networks()
+        texts, more = [*islice(networks, 4)], sum(1 for _ in networks)
         if not texts:
             return "no address"
-        return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more networks" if len(texts) > 4 else "")
+        return ", ".join(texts) + (f" and {more} more networks" if more else "")
 
-    def networks(self) -> Iterator[IPv4Network | IPv6Network]:
-        """The set as networks, in ascending order."""
+    def networks(self) -> Iterator[str]:
+        """The set as networks in CIDR notation, in ascending order."""
         for first, last in self.ranges:
             if first < _V4:
-                yield from summarize_address_range(IPv4Address(first), IPv4Address(min(last, _V4 - 1)))
+                yield from _list_networks(first, min(last, _V4 - 1), 0, 32)
             if last >= _V4:
-                yield from summarize_address_range(IPv6Address(max(first, _V4) - _V4), IPv6Address(last - _V4))
+                yield from _list_networks(max(first, _V4) - _V4, last - _V4, _V4, 128)
+
+
+def _list_networks(first: int, last: int, family: int, bits: int) -> Iterator[str]:
+    """The largest networks that a range of addresses of one family consists of, counted from its first address."""
+    while first <= last:
+        aligned = (first & -first).bit_length() - 1 if first else bits
+        free = min(aligned, (last - first + 1).bit_length() - 1)
+        yield f"{_spell(family + first)}/{bits - free}"
+        first += 1 << free
 
 
 def _spell(number: int) -> str:
-    return str(IPv4Address(number)) if number < _V4 else str(IPv6Address(number - _V4))
+    if number >= _V4:
+        return str(IPv6Address(number - _V4))
+    return f"{number >> 24}.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
 
 
 def _join(ranges: Iterable[Range]) -> tuple[Range, ...]:
@@ -128,16 +146,28 @@ FAMILIES: Final = Networks(((0, _V4 - 1),)), Networks(((_V4, _END - 1),))
 """All IPv4 addresses, and all IPv6 addresses."""
 MAPPED: Final = Networks(((_MAPPED, _MAPPED + _V4 - 1),))
 """IPv4-mapped addresses: IPv6 addresses that contain an IPv4 address. Which rules hold for them is not documented."""
+_UNMAPPED: Final = MAPPED.complement()
 
 
 def unmap(address: str) -> str | None:
     """The IPv4 address that an IPv4-mapped address contains; None for other addresses."""
+    if ":" not in address:
+        return None
     inner = parse_networks([address]).unmap()
     return inner.first() if inner else None
 
 
+_IPV4: Final = re.compile(r"{0}\.{0}\.{0}\.{0}(?:/(\d\d?))?".format(r"(0|[1-9]\d{0,2})"), re.ASCII)
+
+
 @lru_cache(maxsize=65536)
 def _range_of(cidr: str) -> Range:
+    if (match := _IPV4.fullmatch(cidr)) is not None:  # what nearly all are, ten times as fast
+        *octets, length = (int(part or 32) for part in match.groups())
+        if max(octets) <= 255 and length <= 32:
+            size = 1 << 32 - length
+            first = int.from_bytes(octets) & -size
+            return first, first + size - 1
     network = ip_network(cidr, strict=False)
     offset = 0 if network.version == 4 else _V4
     return int(network.network_address) + offset, int(network.broadcast_address) + offset
@@ -146,6 +176,12 @@ def _range_of(cidr: str) -> Range:
 def parse_networks(cidrs: Iterable[str]) -> Networks:
     """The union of networks in CIDR notation. Raises ValueError if a text is no network."""
     return Networks(_join(sorted(_range_of(cidr) for cidr in cidrs)))
+
+
+_PLAIN: Final = tuple(
+    (address, _range_of(address)[0])
+    for address in ("192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1")  # of no one, by RFC 5737 and RFC 3849
+)
 
 
 @lru_cache(maxsize=1024)

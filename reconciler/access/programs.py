@@ -6,13 +6,14 @@ Equal programs of one `Builder` are the same object, so that what did not change
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from msgspec import Struct
 
-from reconciler.access.conditions import Claim, Condition, Source
+from reconciler.access.conditions import Condition, Source
 from reconciler.access.networks import EVERYWHERE
 
 
@@ -38,6 +39,9 @@ class Branch(Struct, frozen=True, eq=False):
 Program = Outcome | Branch
 
 
+_SECRET: Final = re.compile(r"\(secret \d+\)")
+
+
 class Builder:
     """Makes programs; equal ones are identical."""
 
@@ -45,12 +49,29 @@ class Builder:
         self._made: dict[tuple[Condition, int, int], Branch] = {}
         self.compiled: defaultdict[Any, list[Any]] = defaultdict(list)
         """What was compiled so far for the states that share the builder, by what was asked for."""
+        self.policies: dict[tuple[object, ...], tuple[Any, Program, tuple[object, ...]]] = {}
+        """The policies that were compiled and ask nothing of the account, with their programs and words."""
         self.secrets: dict[str, str] = {}
         """The name of each secret text that conditions mention. Names say nothing about the texts."""
+        self._texts: dict[str, str] = {}
 
     def name_secret(self, text: str) -> str:
         """The name of a secret, which conditions mention in its place."""
-        return self.secrets.setdefault(text, f"(secret {len(self.secrets)})")
+        if text not in self.secrets:
+            name = self.secrets[text] = f"(secret {len(self.secrets)})"
+            self._texts[name] = text
+        return self.secrets[text]
+
+    def replace_secrets(self, text: str, replacement: Callable[[str], str]) -> str:
+        """A text with the replacement of each secret in the place of its name."""
+        if "(secret " not in text:
+            return text
+
+        def replace(match: re.Match[str]) -> str:
+            secret = self._texts.get(match[0])
+            return match[0] if secret is None else replacement(secret)
+
+        return _SECRET.sub(replace, text)
 
     def branch(self, condition: Condition, then: Program, otherwise: Program = REFUSE) -> Program:
         if then is otherwise:
@@ -103,8 +124,3 @@ def conditions_of(*programs: Program) -> Iterator[Condition]:
         seen.add(id(node))
         yield node.condition
         stack += (node.otherwise, node.then)
-
-
-def count_claims(*programs: Program) -> int:
-    """How many different documented claims the programs test."""
-    return len({part for part in conditions_of(*programs) if isinstance(part, Claim) and not part.is_open})

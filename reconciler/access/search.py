@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from reconciler.access.conditions import (
     Token,
 )
 from reconciler.access.networks import EVERYWHERE, Networks, unmap
-from reconciler.access.programs import PASS, REFUSE, Branch, Program, conditions_of, count_claims
+from reconciler.access.programs import PASS, REFUSE, Branch, Program, conditions_of
 
 MAX_CLAIMS: Final = 12  # different expressions in both programs: more are not analyzed
 MAX_STEPS: Final = 20_000  # tests of one comparison
@@ -115,13 +115,16 @@ def find_gained(before: Program, after: Program) -> Found | None:
     """A request that `after` passes and `before` refuses; None if there is none. A certain one if there is one."""
     if before is after:
         return None
-    if count_claims(before, after) > MAX_CLAIMS:
+    conditions = list(conditions_of(before, after))
+    claims = dict.fromkeys(part for part in conditions if isinstance(part, Claim))
+    opens = [claim for claim in claims if claim.is_open]
+    if len(claims) - len(opens) > MAX_CLAIMS:
         return Found(None, False)
     doubtful: Found | None = None
     steps = _Steps(MAX_STEPS)
     try:
-        for case in _differences(before, after, make_universe(before, after), steps):
-            if _is_certain(before, after, case):
+        for case in _differences(before, after, _make_universe(conditions), steps):
+            if _is_certain(before, after, case, opens):
                 return Found(case.example(), True)
             doubtful = doubtful or Found(case.example(), False)
     except _TooMany:
@@ -152,9 +155,13 @@ def find_where(before: Program, after: Program, case: Case) -> Networks | None:
 
 def make_universe(*programs: Program) -> Case:
     """All requests, with the values of each property that the programs distinguish."""
+    return _make_universe(conditions_of(*programs))
+
+
+def _make_universe(conditions: Iterable[Condition]) -> Case:
     certificates, people = {""}, {None}
     seen: list[Token] = []
-    for condition in conditions_of(*programs):
+    for condition in conditions:
         match condition:
             case Certificate(authorities):
                 certificates |= authorities
@@ -210,17 +217,14 @@ def _differences(before: Program, after: Program, case: Case, steps: _Steps) -> 
                 stack.append((one, way, part) if node is other else (way, other, part))
 
 
-def _is_certain(before: Program, after: Program, case: Case) -> bool:
-    """Whether an example of the case is a difference for all values of the open claims.
+def _is_certain(before: Program, after: Program, case: Case, opens: list[Claim]) -> bool:
+    """Whether an example of the case is a difference for all values of the open claims of both programs.
 
     One from an IPv4-mapped address is to be one from its IPv4 address, too.
     """
     request = case.example()
     plain = unmap(request.source)
     requests = [request] if plain is None else [request, replace(request, source=plain)]
-    opens = list(
-        dict.fromkeys(part for part in conditions_of(before, after) if isinstance(part, Claim) and part.is_open)
-    )
     if len(opens) > _MAX_OPEN:
         return False
     return all(

@@ -144,10 +144,16 @@ def _hide_live(text: str) -> Secret:
 
 
 def _canon_plain(field: Field, value: Json) -> Value:
+    if value.__class__ is str and (field.canonical or field.conceals is not None):
+        return _canon_text(field, value)
     if field.canonical:
-        value = _canon_text(field, value) if value.__class__ is str else field.canonical(value)
-        if value == "" and field.default in (None, ""):
-            return field.default
+        return _finish(field, field.canonical(value))
+    return _finish(field, value)
+
+
+def _finish(field: Field, value: Json) -> Value:
+    if field.canonical and value == "" and field.default in (None, ""):
+        return field.default
     if field.conceals is not None:
         return _conceal(field, value)
     return Secret(value, "live") if Sensitive in field and isinstance(value, str) else value
@@ -155,7 +161,7 @@ def _canon_plain(field: Field, value: Json) -> Value:
 
 @lru_cache(maxsize=256)  # the declared and the live value follow each other, and are mostly equal
 def _canon_text(field: Field, text: str) -> Value:
-    return field.canonical(text) if field.canonical else text
+    return _finish(field, field.canonical(text) if field.canonical else text)
 
 
 def _canon_list(field: Field, items: list[Value]) -> Value:

@@ -24,7 +24,7 @@ from reconciler.model.manifest import Ensure, Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Live, LiveKey
 from reconciler.model.value import Ref, Value, digest, substitute, value_at
-from reconciler.planning.comparing.canonical_fields import UNREAD, canonical_live
+from reconciler.planning.comparing.canonical_fields import UNREAD, LiveFields
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.matching.index import LiveIndex, parent_stack
 
@@ -213,7 +213,11 @@ def _list_after(
         for decision in decisions
         if decision.live is not None and not decision.is_new and not decision.address_reused
     }
-    touched = {decision.live.key: decision for decision in decisions if decision.live is not None}
+    touched = {
+        decision.live.key: decision
+        for decision in decisions
+        if decision.live is not None and (decision.action is not None or decision.differences)
+    }
     for key, resource in before.items():
         decision = touched.get(key)
         if key in deleted_with or (decision is not None and _ends(decision)):
@@ -257,12 +261,10 @@ def _read(live: Live, index: LiveIndex, names: _Names) -> Resource:
     return Resource(kind, key, names.of(live), fields, stack, "" if is_managed else "unmanaged")
 
 
-def read_fields(kind: Kind, live: Live) -> dict[str, Value]:
-    """The fields of a live object that decide about access, in canonical form."""
-    fields = _complete(kind, canonical_live(kind, live))  # without the cache: few objects are asked for again
-    if isinstance(kind.access, WayIn) and kind.access.live_url:
-        fields[kind.access.live_url] = live.body.get(kind.access.live_url)
-    return fields
+def read_fields(kind: Kind, live: Live) -> Mapping[str, Value]:
+    """The fields of a live object in canonical form, with the URL that it serves."""
+    url = kind.access.live_url if isinstance(kind.access, WayIn) else ""
+    return LiveFields(kind, live, {url: live.body.get(url)} if url else {})
 
 
 def find_other_stack(index: LiveIndex, live: Live) -> str:

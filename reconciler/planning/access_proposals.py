@@ -258,5 +258,5 @@ def _join(parts: Iterable[Networks]) -> Networks:
 
 def _choose_sources(networks: Networks) -> tuple[str, ...]:
     """The networks if they are few, else one address."""
-    listed = [str(network).removesuffix("/32" if network.version == 4 else "/128") for network in networks.networks()]
+    listed = [network.removesuffix("/128" if ":" in network else "/32") for network in networks.networks()]
     return tuple(listed) if len(listed) <= _MOST_NETWORKS else (networks.first(),)

@@ -11,11 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler import kinds
-from reconciler.access.compare import identify
+from reconciler.access import account, networks, policies
+from reconciler.access.compare import Difference, compare, describe, identify
 from reconciler.access.gates import SETTINGS
 from reconciler.access.policies import ACTIONS
 from reconciler.access.programs import Builder
-from tests.access.live import compare_accounts
+from reconciler.model import canonical
+from tests.access import live
+from tests.access.live import compare_accounts, read_account
+from tests.harness.steps import count_steps
 from tests.harness.tiers import examples
 
 Objects = dict[str, list[dict[str, Any]]]
@@ -159,3 +163,95 @@ def test_hostile_accounts_are_compared_within_bounds(
     assert [(str(change.verdict), change.is_certain) for change in found] == (
         [(verdict, is_certain)] if verdict else []
     )
+
+
+RULES = [{"expressions": [f"req.url.path == '/{number}'"], "actions": [{"type": "deny"}]} for number in range(10)]
+LINES_OF_A_CHANGE = 2_700
+"""Lines of Python for one entry point whose networks change, from its objects to its witness and digest."""
+
+
+def grow_shared_policy(endpoints: int) -> Objects:
+    """Endpoints with one policy of many rules."""
+    return {
+        "CloudEndpoint": [
+            make_endpoint(number, f"https://a{number}.example.com", *RULES, ANSWER) for number in range(endpoints)
+        ]
+    }
+
+
+def test_entry_points_share_what_was_found_out_about_a_policy_that_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Any] = []
+    compile_rule = policies._compile_rule
+
+    def count(rule: Any, *others: Any) -> Any:
+        compiled.append(rule)
+        return compile_rule(rule, *others)
+
+    monkeypatch.setattr(policies, "_compile_rule", count)
+    assert len(compare_accounts({}, grow_shared_policy(30))) == 30
+    assert len(compiled) == len(RULES) + 1
+
+
+def restrict_edges(count: int, network: str) -> Objects:
+    """Edges, each with an IP policy of its own that allows one network and denies another."""
+    numbers = range(count)
+    return {
+        "IPPolicy": [{"id": f"ipp_{number}"} for number in numbers],
+        "IPPolicyRule": [
+            {"id": f"ipr_{number}{action}", "ip_policy": {"id": f"ipp_{number}"}, "action": action}
+            | {"cidr": f"{network}.{number}.{half}/25"}
+            for number in numbers
+            for action, half in (("allow", 0), ("deny", 128))
+        ],
+        "TLSEdge": [
+            {"id": f"edgtls_{number}", "hostports": [f"a{number}-of-{count}.example.com:443"], "backend": BACKEND}
+            | {"tls_termination": {"terminate_at": "edge"}}
+            | {"ip_restriction": {"enabled": True, "ip_policies": [{"id": f"ipp_{number}"}]}}
+            for number in numbers
+        ],
+        "TunnelGroupBackend": BACKENDS,
+    }
+
+
+def count_comparison(count: int) -> int:
+    states = [restrict_edges(count, network) for network in ("10.0", "11.0")]
+    changes: list[Difference] = []
+
+    def work() -> None:
+        builder = Builder()
+        changes.extend(compare(*(read_account(objects, builder) for objects in states)))
+        assert all(identify(change, builder) and describe(change.after) for change in changes)
+
+    for cache in (live._read, networks._range_of, networks.decide, account._split_url, canonical._canon_text):
+        cache.cache_clear()
+    steps = count_steps(work)
+    assert len(changes) == count
+    return steps
+
+
+def test_each_further_entry_point_that_changes_takes_the_same_bounded_work() -> None:
+    _, few, many = count_comparison(1), count_comparison(10), count_comparison(40)  # kinds are prepared once
+    assert (many - few) / 30 < LINES_OF_A_CHANGE
+
+
+def sign_endpoints(count: int, secret: str) -> Objects:
+    signed = [
+        make_endpoint(number, f"https://a{number}.example.com", sign(f"{secret} {number}"), ANSWER)
+        for number in range(count)
+    ]
+    return {"CloudEndpoint": signed}
+
+
+def sign(secret: str) -> dict[str, Any]:
+    return {"actions": [{"type": "verify-webhook", "config": {"provider": "github", "secret": secret}}]}
+
+
+def test_secrets_of_other_entry_points_cost_nothing() -> None:
+    """The digest of a change replaces the names of the secrets that it mentions, however many others there are."""
+    builder = Builder()
+    changes = compare_accounts(sign_endpoints(20, "one"), sign_endpoints(20, "other"), builder=builder)
+    identify(changes[0], builder)  # digests of secrets are slow, and cached
+    few = count_steps(lambda: identify(changes[0], builder))
+    for number in range(1_000):
+        builder.name_secret(f"another {number}")
+    assert count_steps(lambda: identify(changes[0], builder)) == few

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from ipaddress import ip_network
+from itertools import islice
 from random import Random
 
 from msgspec.structs import replace
@@ -58,5 +60,5 @@ def _ask_network(one: Asked, sources: Networks) -> tuple[Question, Account, Netw
 
 def borders_of(networks: Networks) -> Iterator[str]:
     """The first and last address of the first ranges."""
-    for network in list(networks.networks())[:6]:
+    for network in map(ip_network, islice(networks.networks(), 6)):
         yield from (str(network[0]), str(network[-1]))

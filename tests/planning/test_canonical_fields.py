@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 
 from reconciler import kinds
 from reconciler.model.fields.field import Field
+from reconciler.model.kind import Kind
+from reconciler.model.snapshot import Live
 from reconciler.model.value import JsonTemplate, Secret, Template, Value, substitute
-from reconciler.planning.comparing.canonical_fields import UNREAD, agrees, body_value, canonical_live, natural_key
+from reconciler.planning.comparing.canonical_fields import (
+    UNREAD,
+    LiveFields,
+    agrees,
+    body_value,
+    canonical_live,
+    natural_key,
+)
 from reconciler.rendering.wire import codec
 from tests.harness.builders import (
     KINDS,
@@ -332,3 +341,25 @@ def test_a_response_without_an_immutable_or_write_only_value_leaves_it_unread() 
 )
 def test_a_request_contains_no_nulls_and_documents_as_text(where: Field, value: Value, sent: Value) -> None:
     assert body_value(where, value) == sent
+
+
+@pytest.mark.parametrize("kind", kinds.every(), ids=lambda kind: kind.name)
+def test_fields_that_are_read_one_by_one_are_those_of_the_whole_object(kind: Kind) -> None:
+    names = {name for field in kind.fields for name in (field.name, field.read_as.path if field.read_as else "")}
+    values: list[Any] = [None, "", "a", [], {}, {"enabled": True}, False, 0]
+    for value in values:
+        seen = live(kind.name, "id_1", {name.partition(".")[0].removesuffix("[]"): value for name in names})
+        whole = canonical_live(kind, seen)
+        one_by_one = LiveFields(kind, seen, {"public_url": "https://a"})
+        assert one_by_one.get("public_url") == "https://a"
+        assert one_by_one.get("another field") is None
+        assert [*one_by_one] == [*whole, "public_url"]
+        assert len(one_by_one) == len(whole) + 1
+        expected = {name: None if value is UNREAD else value for name, value in whole.items()}
+        assert {**one_by_one} == {**expected, "public_url": "https://a"}
+
+
+@pytest.mark.parametrize("kind", kinds.every(), ids=lambda kind: kind.name)
+def test_a_field_that_a_response_does_not_have_reads_as_null(kind: Kind) -> None:
+    nulls = {field.name: None for field in kind.fields if field.read_as is None}
+    assert canonical_live(kind, Live(kind.name, "id_1", {})) == canonical_live(kind, Live(kind.name, "id_1", nulls))

@@ -36,9 +36,43 @@ def canonical_live(kind: Kind, live: Live) -> CanonicalFields:
     return {column.field.name: canonical_live_value(column, live) for column in columns(kind)}
 
 
+class LiveFields(Mapping[str, Value]):
+    """As `canonical_live`, for readers of few fields: each value is made when it is first read.
+
+    UNREAD values are None. `own` has the values of further fields.
+    """
+
+    __slots__ = ("_columns", "_known", "_live")
+
+    def __init__(self, kind: Kind, live: Live, own: dict[str, Value]) -> None:
+        self._columns, self._live, self._known = _columns_by_name(kind), live, own
+
+    def __getitem__(self, name: str) -> Value:
+        if name not in self._known:
+            value = canonical_live_value(self._columns[name], self._live)
+            self._known[name] = None if value is UNREAD else value
+        return self._known[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name in self._known:
+            return self._known[name]
+        return self[name] if name in self._columns else default
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known or name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._columns, **self._known})
+
+    def __len__(self) -> int:
+        return len({**self._columns, **self._known})
+
+
 def canonical_live_value(column: Column, live: Live) -> Value:
     """One field of a live object in canonical form; UNREAD if responses do not show it."""
     field = column.field
+    if column.is_direct and live.body.get(column.name) is None:
+        return column.absent
     if PathOnly in field:
         return live.parent_id
     if not is_shown(field, live.body) or (column.is_lasting and read(field, live.body) is None):
@@ -58,6 +92,7 @@ class Column(NamedTuple):
     is_unread: bool  # most responses do not show the value
     is_direct: bool  # responses carry the value unchanged, under the name of the field
     blanks: frozenset[type]  # types whose empty value in a response means "not set"
+    absent: Value  # the canonical form of a response that does not have the value
 
 
 @cache
@@ -67,14 +102,24 @@ def columns(kind: Kind) -> tuple[Column, ...]:
         Column(
             field,
             field.name,
-            is_lasting=field.required and (Immutable in field or field.immutable_part is not None),
+            is_lasting=_is_lasting(field),
             is_optional=ServerDefault in field,
             is_unread=InputOnly in field,
             is_direct=not (field.read_as or field.as_map or PathOnly in field or field.name == "metadata"),
             blanks=frozenset(absence.__class__ for absence in absences(field) if not absence),
+            absent=UNREAD if InputOnly in field or _is_lasting(field) else canonicalize_live(field, None),
         )
         for field in kind.fields
     )
+
+
+def _is_lasting(field: Field) -> bool:
+    return field.required and (Immutable in field or field.immutable_part is not None)
+
+
+@cache
+def _columns_by_name(kind: Kind) -> dict[str, Column]:
+    return {column.name: column for column in columns(kind)}
 
 
 def agrees(field: Field, want: Value, have: Value) -> bool:

@@ -48,7 +48,7 @@ def is_up_to_date(
     if any(find_reverted_defaults(kind, spec, owner.applied)):
         return None
     for column in columns(kind):  # hot path: runs for every field of every resource
-        field, name, _, is_optional, is_unread, is_direct, blanks = column
+        field, name, _, is_optional, is_unread, is_direct, blanks, _ = column
         declared = spec.get(name)
         if declared is None and is_optional:
             continue
