@@ -22,6 +22,7 @@ from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkItem, WorkResult
 
 from tests.mutation.covering import Record
 from tests.mutation.mutants import draw_sample, mutate, survey
+from tests.mutation.planting import find_planted
 from tests.mutation.score import (
     LIMITS,
     Judge,
@@ -72,16 +73,13 @@ def main(words: Sequence[str] | None = None, checkout: Path = ROOT, limits: Limi
         if not record.exists() and not options.report:
             print(f"recording which test runs which line, in {record}", flush=True)
             record_tests(root, record, ["tests", *(f"--ignore={path}" for path in IN_PROCESSES)], options.workers)
-        population = survey(root, options.paths)
-        sources: dict[Path, str] = {}
-
-        def is_program(mutant: MutationSpec) -> bool:
-            path = mutant.module_path
-            sources.setdefault(path, (root / path).read_text())
-            return mutate(sources[path], mutant) is not None
-
-        sample = draw_sample(population, options.count, seed, is_program)
-        session = folder / f"session-{seed[:12]}.sqlite"
+        if options.planted:
+            sample, gone = find_planted(root)
+            for bug in gone:
+                print(f"{bug.file}: the text of this bug is gone: {bug.name}", file=sys.stderr)
+        else:
+            sample = _draw_sample(root, options, seed)
+        session = folder / f"session-{'planted-' * options.planted}{seed[:12]}.sqlite"
         if not options.report:
             workers = [Worker(copy) for copy in others]
             for worker in workers:
@@ -102,10 +100,22 @@ def main(words: Sequence[str] | None = None, checkout: Path = ROOT, limits: Limi
     return 0
 
 
+def _draw_sample(root: Path, options: argparse.Namespace, seed: str) -> dict[str, list[WorkItem]]:
+    sources: dict[Path, str] = {}
+
+    def is_program(mutant: MutationSpec) -> bool:
+        path = mutant.module_path
+        sources.setdefault(path, (root / path).read_text())
+        return mutate(sources[path], mutant) is not None
+
+    return draw_sample(survey(root, options.paths), options.count, seed, is_program)
+
+
 def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("paths", nargs="*", default=PACKAGES, metavar="PATH")
     parser.add_argument("--count", type=int, default=1000, help="mutants, over all paths [1000]")
+    parser.add_argument("--planted", action="store_true", help="the bugs of planted.toml instead of random changes")
     parser.add_argument("--seed", default="", help="seed of the sample [the commit]")
     parser.add_argument(
         "--budget", type=float, default=LIMITS.budget, help="seconds of CPU for the tests of a mutant [8]"

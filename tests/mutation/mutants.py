@@ -18,6 +18,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 from cosmic_ray.work_item import MutationSpec, WorkItem
 
+from tests.mutation import planting
 from tests.mutation.operators import OWN
 
 Place = tuple[int, int]  # line and column
@@ -73,6 +74,8 @@ def _walk(node: Any, is_annotation: bool) -> Iterator[tuple[Any, bool]]:
 
 def mutate(source: str, mutant: MutationSpec) -> str | None:
     """The source with the mutant in it. None if that is no program, or one that runs the same instructions."""
+    if mutant.operator_name.startswith(planting.PREFIX):
+        return planting.plant(source, mutant.operator_name)
     line, column = mutant.start_pos
     if source.splitlines()[line - 1].startswith("TYPE_CHECKING", column):  # is false whenever the program runs
         return None

@@ -12,10 +12,11 @@ import pytest
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.work_item import MutationSpec
 
-from tests.mutation.__main__ import main
+from tests.mutation.__main__ import ROOT, main
 from tests.mutation.covering import Record, Source, choose_tests
 from tests.mutation.mutants import draw_sample, find_mutants, mutate
 from tests.mutation.operators import OWN
+from tests.mutation.planting import find_planted, load_bugs, plant
 from tests.mutation.score import Limits, Verdict, load_equivalents, render_report
 
 SOURCE = """\
@@ -220,3 +221,31 @@ def test_each_equivalent_mutant_has_an_argument_and_is_still_in_the_source() -> 
     for entry in load_equivalents():
         assert len(entry.why) > 20, entry
         assert Path(entry.file).is_file(), entry
+
+
+def test_a_planted_bug_is_tried_at_the_line_that_it_changes(tmp_path: Path) -> None:
+    (tmp_path / "reconciler").mkdir()
+    (tmp_path / "reconciler/tiny.py").write_text(SOURCE)
+    planted = tmp_path / "planted.toml"
+    planted.write_text(
+        '[[bug]]\nname = "a sum is a difference"\nfile = "reconciler/tiny.py"\n'
+        'old = "-> int:\\n    return a + b\\n"\nnew = "-> int:\\n    return a - b\\n"\n'
+        '[[bug]]\nname = "gone"\nfile = "reconciler/tiny.py"\nold = "nowhere"\nnew = ""\n'
+    )
+    found, gone = find_planted(tmp_path, planted)
+    assert [bug.name for bug in gone] == ["gone"]
+    ((item,),) = found.values()
+    (mutant,) = item.mutations
+    assert SOURCE.splitlines()[mutant.start_pos[0] - 1] == "    return a + b"
+    mutated = plant(SOURCE, mutant.operator_name, planted)
+    assert mutated is not None
+    assert mutated == SOURCE.replace("a + b", "a - b")
+    assert plant(mutated, mutant.operator_name, planted) is None
+
+
+def test_the_planted_bugs_have_each_a_name_and_change_a_file_of_the_product() -> None:
+    bugs = load_bugs()
+    assert len(bugs) >= 80
+    for bug in bugs.values():
+        assert bug.old != bug.new
+        assert (ROOT / bug.file).is_file(), bug
