@@ -749,6 +749,12 @@ _PLANS: Final = {
         "Compare the age of the snapshot with the changes made since.",
         _WARNING,
     ),
+    "manifest-finished": Code(
+        "The work of a manifest with `ensure: absent` or `ensure: forgotten` is done.",
+        "The object is deleted or no longer managed, and no other manifest refers to this one.",
+        "Delete the manifest. Keep it while another environment has yet to apply it.",
+        (Severity.NOTE,),
+    ),
     "secrets-assumed": Code(
         "Secrets could not be read, and are assumed to be those that were last applied.",
         "With `--secrets unchanged`, a plan needs no secret that a manifest names by `from_env` or `from_file`.",

@@ -35,6 +35,7 @@ from reconciler.planning.deciding.decide import ResolvedDeclaration, decide
 from reconciler.planning.deciding.decision import Decision, reverse_accepted
 from reconciler.planning.deciding.dns_records import RecordRules
 from reconciler.planning.deciding.fast_path import is_up_to_date
+from reconciler.planning.deciding.finished_entries import report_finished
 from reconciler.planning.deciding.forgotten_ids import restore_ids
 from reconciler.planning.deciding.names import describe_identity, find_names
 from reconciler.planning.deciding.options import PlanOptions
@@ -402,6 +403,7 @@ class _Planning:
                 *report_unreadable_kinds(snapshot),
                 *report_unread_lists(snapshot, self.problems, options),
                 *report_assumed(assumed),
+                *(() if is_drift else report_finished(self.manifest, self.decided, self.dependencies, options)),
                 *delivery_targets.report_missing_files(selected, snapshot),
                 *(() if is_drift else find_unused(approvals, options)),
             ),

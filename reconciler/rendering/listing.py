@@ -35,13 +35,14 @@ _HEAD = ("ID", "NAME", "MANAGED BY", "CREATED")
 _LONGEST = 60  # cells of a column other than the id, which is never cut
 _SHORTEST = 10  # cells of the columns that are cut
 _GAP = 2  # cells between columns
+_OWNER = 2  # the index of this column
 _TIME_OF_DAY = re.compile(r"(?<=^\d{4}-\d\d-\d\d)T.*")
 
 
 def render_table(kind: Kind, lives: Sequence[Live], width: int) -> str:
-    """`ID  NAME  MANAGED BY  CREATED` in so many cells, in the order of the platform. Ids are never cut.
+    """`ID  NAME  MANAGED BY  CREATED` in so many cells, in the order of the platform. Ids and owners are never cut.
 
-    If a line does not fit, CREATED is the date without the time.
+    If a line does not fit, CREATED is the date without the time; then it is left out, and then the owner is below.
     """
     rows = [_HEAD, *(_row(kind, live) for live in lives)]
     if _excess(_measure(rows), width) > 0:
@@ -51,17 +52,16 @@ def render_table(kind: Kind, lives: Sequence[Live], width: int) -> str:
 
 
 def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The width of each column. If the row is too wide, the name is cut first, and then the date is left out.
+    """The width of each column on the first line of a row.
 
-    The owner is cut only if the row fits then: next to a long id, a beginning of it tells nothing.
+    If it is too wide, the name is cut first, then the date is left out, and then the owner, which gets its own line.
     """
-    widths = _measure(rows)
-    widths[1] -= max(0, min(_excess(widths, width), widths[1] - _SHORTEST))
-    if _excess(widths, width) > 0:
-        del widths[3:]
-    excess = _excess(widths, width)
-    if 0 < excess <= widths[2] - _SHORTEST:
-        widths[2] -= excess
+    whole = _measure(rows)
+    for columns in range(len(whole), 1, -1):
+        widths = whole[:columns]
+        widths[1] -= max(0, min(_excess(widths, width), widths[1] - _SHORTEST))
+        if columns == _OWNER or _excess(widths, width) <= 0:
+            break
     return widths
 
 
@@ -95,8 +95,8 @@ class Row(Struct, frozen=True):
 
 
 def render_all_table(rows: Sequence[Row], width: int) -> str:
-    """The objects below a heading for each kind, with `ID  NAME  MANAGED BY`. Ids are never cut; those of parents are
-    left out."""
+    """The objects below a heading for each kind, with `ID  NAME  MANAGED BY`. Ids and owners are never cut; the ids of
+    parents are left out."""
     cells = [(f"  {_sanitize(row.live.id)}", *map(_sanitize, _tell(row))) for row in rows]
     head = ("  ID", "NAME", "MANAGED BY")
     widths = _fit([head, *cells], width)
@@ -132,10 +132,11 @@ def render_all_json(rows: Sequence[Row], incomplete: Mapping[str, str]) -> str:
 
 
 def _join_cells(row: Sequence[str], widths: Sequence[int]) -> str:
-    """The cells of a row, as far as there is a width for them."""
+    """The cells of a row, as far as there is a width for them. Without one, the owner is on the next line."""
     texts = [terminal_text.cut(text, width) for text, width in zip(row, widths, strict=False)]
     cells = (text + " " * (width - terminal_text.width(text)) for text, width in zip(texts, widths, strict=True))
-    return "  ".join(cells).rstrip()
+    below = f"\n      {row[_OWNER]}" if len(widths) == _OWNER and row[_OWNER] else ""
+    return "  ".join(cells).rstrip() + below
 
 
 def _row(kind: Kind, live: Live) -> tuple[str, ...]:

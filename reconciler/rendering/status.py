@@ -44,8 +44,12 @@ def describe_sync(status: StackStatus) -> str:
     if sync.drifted:
         counts.append(f"{count(len(sync.drifted), 'resource')} changed on the platform")
     if sync.pending:
-        counts.append(f"{count(len(sync.pending), 'resource')} with unapplied changes in Git")
-    text = f"{sync.state}: {', '.join(counts)}" if counts else str(sync.state)
+        is_one = len(sync.pending) == 1
+        counts.append(
+            f"{count(len(sync.pending), 'resource')} changed in Git and {'is' if is_one else 'are'} not applied yet"
+        )
+    state = "no drift" if sync.pending and not sync.drifted else str(sync.state)
+    text = f"{state}: {', '.join(counts)}" if counts else state
     if sync.is_now:
         return f"{text} (read now{f', not completely: {sync.why}' if sync.why else ''})"
     age = format_duration(max(0.0, status.at - sync.at))
@@ -81,7 +85,7 @@ def render_text(status: StackStatus, width: int) -> str:
     environment = f", environment {status.environment}" if status.environment else ""
     add(f"Stack {status.stack}{environment}: {status.account}, {format_time(status.at)}", 2)
     add(f"Sync: {describe_sync(status)}", 2)
-    for title, names in (("changed on the platform", status.sync.drifted), ("unapplied", status.sync.pending)):
+    for title, names in (("changed on the platform", status.sync.drifted), ("not applied yet", status.sync.pending)):
         if names:
             add(f"  {title}: {_shorten(names)}", 4)
     add(f"Health: {describe_health(status)}", 2)

@@ -70,6 +70,22 @@ def gitlab(reviewed: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> 
     return reviewed
 
 
+def test_a_dry_run_prints_the_comment_that_a_first_run_posts_and_needs_no_code_host(
+    reviewed: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = reviewed("comment", "--dry-run", "plan.json")
+    assert (printed.code, printed.err) == (0, "")
+    monkeypatch.setenv("GITHUB_API_URL", host.url)
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/infra")
+    monkeypatch.setenv("GITHUB_REF", "refs/pull/12/merge")
+    monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+    again = reviewed("comment", "--dry-run", "plan.json", "--failed", "staging")
+    assert "| `staging` |" in again.out
+    assert host.comments == []
+    assert reviewed("comment", "plan.json").code == 0
+    assert host.comments[0]["body"] == printed.out
+
+
 def test_the_first_run_comments_and_the_next_with_another_plan_updates_it(github: Shell, host: CodeHost) -> None:
     assert github("comment", "plan.json") == Output(0, "", "Comment created.\n")
     host.comments[0]["body"] = f"{OURS}\nan older plan"

@@ -85,6 +85,26 @@ def test_wrong_usage_exits_64_with_a_hint(shell: Shell, words: list[str], error:
     assert result.err.splitlines()[1].startswith("usage: reconciler")
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("schema", "--all"), "option '--all' requires DIR, as in `reconciler schema --all .reconciler/schemas`"),
+        (
+            ("plan", "--out"),
+            "option '--out' requires FILE, as in `reconciler plan --out .reconciler/plan.json --detailed-exitcode`",
+        ),
+        (("drift", "--parallelism"), "option '--parallelism' requires N"),
+    ],
+)
+def test_an_option_without_its_value_is_reported_with_an_example(
+    shell: Shell, words: tuple[str, ...], text: str
+) -> None:
+    result = shell(*words)
+    assert result.code == 64
+    assert result.err.startswith(f"error: {text}")
+    assert result.err.splitlines()[1].startswith(f"usage: reconciler {words[0]}")
+
+
 def test_plan_without_a_base_url_or_key_reports_both(shell: Shell) -> None:
     assert shell("plan") == Output(
         1,

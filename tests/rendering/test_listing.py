@@ -19,7 +19,7 @@ def edge(description: str, owner: str) -> Live:
 
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize("description", ["pay", "Payments of all shops " * 3])
-def test_the_owner_is_truncated_last(width: int, description: str) -> None:
+def test_the_owner_is_never_truncated(width: int, description: str) -> None:
     lives = [edge(description, "TLSEdge/pay"), edge("b", "TLSEdge/payments")]
     rows = [listing.Row(kinds.get("TLSEdge"), live, "prod", "TLSEdge/payments-of-shop") for live in lives]
     one = listing.render_table(kinds.get("TLSEdge"), lives, width)
@@ -38,7 +38,17 @@ def test_a_creation_time_is_shown_whole_or_as_its_date_and_never_truncated(width
     assert column >= 0 or width < 75
 
 
-def test_the_date_is_omitted_before_the_owner_is_truncated() -> None:
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_in_a_narrow_terminal_the_owner_is_on_a_line_of_its_own(width: int) -> None:
+    lives = [edge("Payments of all shops", "TLSEdge/payments-of-shop")]
+    rows = [listing.Row(kinds.get("TLSEdge"), live, "prod", "TLSEdge/payments-of-shop") for live in lives]
+    for table in (listing.render_table(kinds.get("TLSEdge"), lives, width), listing.render_all_table(rows, width)):
+        assert table.splitlines()[1] == "      MANAGED BY"
+        assert table.splitlines()[-1] == f"      {OWNER}"
+        assert "edgtls_2ABCDEFGHIJKLMNOPQRSTUVWX  Payments" in table.splitlines()[-2]
+
+
+def test_the_date_is_omitted_when_the_owner_does_not_fit() -> None:
     kind = kinds.get("HTTPSEdgeRoute")
     body = {"match": "/" + "a" * 50, "match_type": "path_prefix", "created_at": "2026-03-01T04:05:06Z"}
     owner = record("HTTPSEdgeRoute/checkout", {}, stack="prod")
@@ -52,6 +62,6 @@ def test_the_date_is_omitted_before_the_owner_is_truncated() -> None:
         )
     ]
     table = listing.render_table(kind, lives, 80)
-    assert table.splitlines()[1].endswith("  prod HTTPSEdgeRoute/checkout")
+    assert table.splitlines()[-1] == "      prod HTTPSEdgeRoute/checkout"
     assert "CREATED" not in table
     assert "CREATED" in listing.render_table(kind, lives, 160)

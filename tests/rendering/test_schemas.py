@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from reconciler import kinds
 from reconciler.languages.yaml import reader as yaml
+from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.project.fleets.fleet_file import FleetFile
 from reconciler.project.settings.project_file import ProjectFile
@@ -96,6 +97,14 @@ def test_a_valid_document_is_accepted(document: dict[str, Any]) -> None:
         edge(hostports="a.example.com:443"),
         edge(hostports=[7]),
         edge(hostports=[{"ref": "not an address"}]),
+        edge(backend={"backend_id": {"ref": "TLSEdge/b"}}),
+        edge(backend={"backend_id": "${{ IPPolicy/b }}"}),
+        edge(ip_restriction={"ip_policy_ids": [{"ref": "IPPolicyRule/b"}]}),
+        {
+            "kind": "IPPolicyRule",
+            "name": "r",
+            "spec": {"ip_policy_id": {"ref": "TLSEdge/${{ each.key }}"}, "cidr": "a"},
+        },
         edge(hostports=[{"ref": "ReservedDomain/app", "from_env": "X"}]),
         edge(backend={}),
         edge(backend={"backend_id": "b", "surprise": 1}),
@@ -163,10 +172,37 @@ ENVIRONMENT = Draft202012Validator(project_schema.environment_schema(ProjectFile
         {"kind": "IPPolicy", "name": "x-${{ each.key }}", "for_each": "${{ var.offices }}"},
         edge(hostports="${{ var.hostports }}", tls_termination="${{ each.value.tls }}"),
         edge(backend={"backend_id": {"ref": "FailoverBackend/pay-${{ each.key }}"}}),
+        edge(backend={"backend_id": "${{ StaticBackend/web.id }}"}),
+        edge(backend={"backend_id": "${{ var.backend }}"}, ip_restriction={"ip_policy_ids": ["${{ each.value }}"]}),
+        edge(
+            backend={"backend_id": {"from_env": "BACKEND"}},
+            ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/a.id"}]},
+        ),
     ],
 )
 def test_a_document_with_for_each_is_accepted(document: dict[str, Any]) -> None:
     assert [*MANIFEST.iter_errors(document)] == []
+
+
+def test_a_reference_offers_and_accepts_only_the_resources_of_the_kinds_that_its_field_takes() -> None:
+    names = [Address.parse(text) for text in ("IPPolicy/office", "StaticBackend/web", "TLSEdge/shop")]
+    schema = manifest_schema.manifest_schema(EVERY, names)
+    Draft202012Validator.check_schema(schema)
+    choices = {
+        name: [*arms["properties"]["ref"]["anyOf"][0]["enum"]]
+        for name, definition in schema["$defs"].items()
+        if name.startswith("reference-")
+        for arms in definition["anyOf"]
+        if "ref" in arms["properties"]
+    }
+    assert choices["reference-IPPolicy"] == ["IPPolicy/office"]
+    assert choices["reference-HTTPSEdge"] == []
+    assert [found for name, found in choices.items() if "StaticBackend" in name] == [["StaticBackend/web"]]
+    validator = Draft202012Validator(schema)
+    refs = {"StaticBackend/web": True, "StaticBackend/web.id": True, "StaticBackend/web.address": False}
+    refs |= {"StaticBackend/wob": False, "IPPolicy/office": False, "StaticBackend/w-${{ each.key }}": True}
+    for ref, is_valid in refs.items():
+        assert validator.is_valid(edge(backend={"backend_id": {"ref": ref}})) is is_valid
 
 
 def test_an_environment_may_be_partial_and_remove_values() -> None:

@@ -23,9 +23,9 @@ ILL = build_status(
 def test_the_text_names_what_needs_a_person_first() -> None:
     assert rendering.render_text(ILL, 120) == (
         "Stack prod: https://api.example.com, 2026-06-01 12:00 UTC\n"
-        "Sync: drift: 1 resource changed on the platform, 1 resource with unapplied changes in Git (read now)\n"
+        "Sync: drift: 1 resource changed on the platform, 1 resource changed in Git and is not applied yet (read now)\n"
         "  changed on the platform: IPPolicy/office\n"
-        "  unapplied: IPPolicy/new\n"
+        "  not applied yet: IPPolicy/new\n"
         "Health: 1 degraded, 1 progressing, 1 unknown, 1 healthy\n"
         "\n"
         "Needs a person:\n"
@@ -42,6 +42,11 @@ def test_the_text_names_what_needs_a_person_first() -> None:
         "In the next 30 days:\n"
         "  2026-06-04 12:00 UTC  TLSCertificate/shop expires\n"
     )
+
+
+def test_unapplied_changes_in_git_are_no_drift() -> None:
+    edited = build_status(sync=Sync(Synced.YES, NOW, pending=("IPPolicy/new", "IPPolicy/old")))
+    assert rendering.describe_sync(edited) == "no drift: 2 resources changed in Git and are not applied yet (read now)"
 
 
 def test_the_text_fits_a_narrow_terminal() -> None:

@@ -20,6 +20,7 @@ from reconciler.cli.terminal.group import Command
         reconciler plan --format json | reconciler comment -
         reconciler comment .reconciler/plan-staging.json .reconciler/plan-prod.json
         reconciler comment .reconciler/plan.json --number 12
+        reconciler comment --dry-run .reconciler/plan.json
     """,
 )
 @click.argument("files", nargs=-1, metavar="[FILE]...")
@@ -35,8 +36,9 @@ from reconciler.cli.terminal.group import Command
     type=click.IntRange(1),
     help="Number of the pull or merge request. [default: from the CI environment]",
 )
+@click.option("--dry-run", is_flag=True, help="Print the comment as a first run would post it. Sends no request.")
 @click.option("--quiet", "-q", is_flag=True, help="Print only errors.")
-def command(files: tuple[str, ...], failed: tuple[str, ...], number: int | None, quiet: bool) -> int:
+def command(files: tuple[str, ...], failed: tuple[str, ...], number: int | None, dry_run: bool, quiet: bool) -> int:
     """Post plan files as one comment on a pull or merge request, or update the comment of an earlier run.
 
     Several plan files, such as those of all environments, are shown together: a row for each, and each change once with
@@ -58,6 +60,9 @@ def command(files: tuple[str, ...], failed: tuple[str, ...], number: int | None,
     outputs = [_read_plan(file) for file in files]
     plans = [plan_output.plan for plan_output in outputs]
     planned = list(dict.fromkeys(markdown.marker(plan.stack, plan.account) for plan in plans))
+    if dry_run:
+        output.print_result(_render(outputs, planned, (), failed))
+        return exit_codes.DONE
     review = code_hosts.find_review(number)
     try:
         earlier = review.find_comment(lambda text: _is_wanted(text, planned))

@@ -26,6 +26,22 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
         self.examples = examples
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.BadOptionUsage as wrong:
+            if wrong.ctx is None and wrong.message.endswith("requires an argument."):
+                raise click.UsageError(self._name_argument(ctx, wrong.option_name), ctx) from None
+            raise
+
+    def _name_argument(self, ctx: click.Context, option: str) -> str:
+        """The problem of an option without its value: what the value is, and an example if the help has one."""
+        param = next((param for param in self.get_params(ctx) if option in param.opts), None)
+        value = param.make_metavar(ctx) if param is not None else "a value"
+        lines = (line.strip() for line in self.examples.splitlines())
+        example = next((line for line in lines if option in line.replace("=", " ").split()), "")
+        return f"option {option!r} requires {value}" + (f", as in `{example}`" if example else "")
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         params = self.get_params(ctx)
         common = [param.opts[0] for param in params if param.name in COMMON]

@@ -60,12 +60,14 @@ def _list_health(opened: OpenProject, snapshot: Snapshot) -> Sequence[HealthRow]
 
 
 def _resources(opened: OpenProject) -> Resources:
+    from reconciler.model.manifest import Ensure
     from reconciler.rendering.plan import phrases
 
-    declared, chosen = opened.manifest.declarations, opened.options
+    declarations, chosen = opened.manifest.declarations, opened.options
+    present = [address for address, declared in declarations.items() if declared.ensure is Ensure.PRESENT]
     if not chosen.is_limited:
-        return len(declared)
-    return phrases.Selected(sum(chosen.selects(address) for address in declared), of=len(declared))
+        return len(present)
+    return phrases.Selected(sum(chosen.selects(address) for address in present), of=len(present))
 
 
 def _to_json(plan: Plan, opened: OpenProject) -> str:

@@ -5,7 +5,7 @@ A schema is more lenient than validation: it knows shapes, choices and lengths, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from reconciler import kinds
@@ -36,7 +36,7 @@ _CHILDREN = next(field for field in fields_of(Lifecycle) if field.name == "unman
 def kind_schema(kind: Kind) -> Schema:
     """The schema of one document that declares this kind."""
     described = document(kind)
-    defined = definitions() | entry_definitions((kind,))
+    defined = definitions() | reference_definitions((kind,)) | entry_definitions((kind,))
     if not any(_uses_policy(one.fields) for one in (kind, *kinds.inline_children(kind.name).values())):
         del defined["policy"]
     return {"$schema": DIALECT, "title": kind.name, **described, "$defs": defined}
@@ -61,6 +61,7 @@ def manifest_schema(every: Iterable[Kind], addresses: Iterable[Address] | None =
         ],
         "$defs": {
             **definitions(addresses),
+            **reference_definitions(every, addresses),
             **entry_definitions(every),
             **{kind.name: document(kind) for kind in every},
         },
@@ -338,7 +339,14 @@ def _shape(field: Field) -> Schema:
         case Shape.ANY:
             known = [{"$ref": "#/$defs/policy"}] if field.canonical is canonical.policy else [{"type": "object"}]
             return {"anyOf": [{"type": "string", "minLength": 1}, *known, _VALUE]}
+    if field.refs:
+        return {"anyOf": [_id(field), {"$ref": f"#/$defs/{_reference_name(field.refs)}"}]}
     return {"anyOf": [_plain(field), _VALUE]}
+
+
+def _id(field: Field) -> Schema:
+    """An id, or `${{ … }}` that does not refer to a resource of another kind."""
+    return {**_plain(field), "pattern": rf"^(?!\$\{{\{{ *(?!({'|'.join(field.refs)})/)[A-Z])"}
 
 
 def _plain(field: Field) -> Schema:
@@ -362,22 +370,11 @@ def definitions(addresses: Iterable[Address] | None = None) -> Schema:
     addresses  the resources that references may name; None: any
     """
 
-    def one(key: str, text: str, **more: Any) -> Schema:
-        word = {"type": "string", "minLength": 1, **more}
-        return {
-            "type": "object",
-            "additionalProperties": False,
-            "required": [key],
-            "properties": {key: word},
-            "description": text,
-        }
-
     return {
         "value": {
             "anyOf": [
-                one("ref", "A field of another resource; without a field, its id.", **_reference(addresses)),
-                one("from_env", "The value of an environment variable."),
-                one("from_file", "The text of a file below the project directory."),
+                _word_of("ref", "A field of another resource; without a field, its id.", **_reference(addresses)),
+                *_OUTSIDE,
                 {
                     "type": "string",
                     "pattern": r"\$\{\{.*\}\}",
@@ -396,6 +393,55 @@ def definitions(addresses: Iterable[Address] | None = None) -> Schema:
             "properties": {phase: {"type": "array", "items": _rule()} for phase in traffic_catalog.PHASES},
         },
     }
+
+
+def _word_of(key: str, text: str, **more: Any) -> Schema:
+    """A map with one key, whose value is a text."""
+    word = {"type": "string", "minLength": 1, **more}
+    properties = {key: word}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [key],
+        "properties": properties,
+        "description": text,
+    }
+
+
+_OUTSIDE = (
+    _word_of("from_env", "The value of an environment variable."),
+    _word_of("from_file", "The text of a file below the project directory."),
+)
+
+
+def reference_definitions(every: Iterable[Kind], addresses: Iterable[Address] | None = None) -> Schema:
+    """What may be in the place of an id, by the kinds that the field takes: references to resources of other kinds are
+    invalid. `addresses`: see `definitions`."""
+    known = None if addresses is None else tuple(addresses)
+    shown = [shown for kind in every for shown in (kind, *kinds.inline_children(kind.name).values())]
+    taken = dict.fromkeys(refs for kind in shown for refs in _find_refs(kind.fields))
+    return {_reference_name(refs): _reference_to(refs, known) for refs in sorted(taken)}
+
+
+def _reference_name(refs: Iterable[str]) -> str:
+    return "-".join(("reference", *refs))
+
+
+def _find_refs(fields: Iterable[Field]) -> Iterator[tuple[str, ...]]:
+    for field in fields:
+        if field.refs:
+            yield field.refs
+        yield from _find_refs(field.fields if field.item is None else field.item.fields)
+
+
+def _reference_to(refs: Sequence[str], addresses: Sequence[Address] | None) -> Schema:
+    named = "|".join(refs)
+    text = rf"^({named})/([A-Za-z0-9][A-Za-z0-9._-]{{0,99}}$|.*{_EACH})"
+    choices: Schema = {"pattern": text, "examples": [f"{kind}/name" for kind in refs]}
+    if addresses is not None:
+        names = [str(address) for address in sorted(addresses) if address.kind in refs]
+        choices = {"anyOf": [{"enum": names}, {"pattern": rf"^({named})/.*({_EACH}|\.id$)"}]}
+    return {"anyOf": [_word_of("ref", f"The id of a resource: {' or '.join(refs)}.", **choices), *_OUTSIDE]}
 
 
 def _reference(addresses: Iterable[Address] | None) -> Schema:

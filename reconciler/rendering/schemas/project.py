@@ -97,6 +97,7 @@ def environment_schema(
         },
         "$defs": {
             **manifest_schema.definitions(addresses),
+            **manifest_schema.reference_definitions(kinds, addresses),
             **{name: _nullable(_partial(entry)) for name, entry in manifest_schema.entry_definitions(kinds).items()},
             **{kind.name: _patch(kind) for kind in kinds},
         },
