@@ -57,11 +57,15 @@ def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     If it is too wide, the name is cut first, then the date is left out, and then the owner, which gets its own line.
     """
     whole = _measure(rows)
-    for columns in range(len(whole), 1, -1):
-        widths = whole[:columns]
-        widths[1] -= max(0, min(_excess(widths, width), widths[1] - _SHORTEST))
-        if columns == _OWNER or _excess(widths, width) <= 0:
-            break
+    for columns in range(len(whole), _OWNER, -1):
+        widths = _cut_name(whole[:columns], width)
+        if _excess(widths, width) <= 0:
+            return widths
+    return _cut_name(whole[:_OWNER], width)
+
+
+def _cut_name(widths: list[int], width: int) -> list[int]:
+    widths[1] -= max(0, min(_excess(widths, width), widths[1] - _SHORTEST))
     return widths
 
 
