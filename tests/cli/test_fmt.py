@@ -204,3 +204,13 @@ def test_components_of_the_project_are_formatted_with_a_schema_of_their_own(shel
     assert [line for line in lines if not line.startswith("#")] == [
         "inputs:", "  a: {type: string}", "---", "kind: IPPolicy", "name: p",
     ]  # fmt: skip
+
+
+def test_fmt_reads_the_policies_of_the_environment(shell: Shell) -> None:
+    shell.write("environments/prod.yaml", "policies: [rules]\n")
+    for folder in ("policies", "rules"):
+        shell.write(f"{folder}/a.yaml", "policies: []\n")
+    result = shell("fmt", "--modeline", "--check", "--env", "prod")
+    assert ("rules/a.yaml" in result.out, "policies/a.yaml" in result.out) == (True, False)
+    result = shell("fmt", "--modeline", "--check")
+    assert ("rules/a.yaml" in result.out, "policies/a.yaml" in result.out) == (False, True)

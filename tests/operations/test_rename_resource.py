@@ -268,6 +268,22 @@ def test_lines_that_still_mention_the_old_address_are_reported(root: Path) -> No
     )
 
 
+def test_components_and_policies_that_only_an_environment_has_are_read(root: Path) -> None:
+    write(
+        root,
+        {
+            "environments/prod.yaml": "components: [services]\npolicies: [rules]\nmanifests: [prod]\n",
+            "prod/a.yaml": f"{OFFICE}---\ncomponent: service\nname: shop\nwith: {{host: shop.example.com}}\n",
+            "services/service.yaml": "inputs: {host: {type: string}}\n---\n"
+            "kind: ReservedDomain\nname: domain\nspec: {domain: '${{ input.host }}'}\n",
+            "rules/a.yaml": '# see IPPolicy/office\npolicy: p\nmessage: no\ncheck: "true"\n',
+        },
+    )
+    renamed = rename(root, "IPPolicy/office", "IPPolicy/hq")
+    assert renamed.mentions == ("rules/a.yaml:1 still mentions IPPolicy/office",)
+    assert renamed.texts.keys() == {"manifests/a.yaml", "prod/a.yaml"}
+
+
 def test_the_mode_of_a_file_is_unchanged_and_no_symlink_is_followed(root: Path, tmp_path: Path) -> None:
     file = root / "manifests/a.yaml"
     file.chmod(0o640)

@@ -52,12 +52,13 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
 
     root = common.project
     others: dict[str, str] = {}  # files other than manifests, and their schemas
-    if not paths and modeline:
+    settings = None if paths else load_config(root, os.environ, common.environment)
+    if settings is not None and modeline:
         others = dict.fromkeys(_environments(root), "environment") | {config.FILE: "project"}
         if (root / FLEET_FILE).is_file():
             others[FLEET_FILE] = "fleet"
         others |= dict.fromkeys(_list_access_tests(root), "access-tests")
-        others |= dict.fromkeys(_list_policies(root), "policy")
+        others |= dict.fromkeys(_list_policies(root, settings.policies), "policy")
     paths = tuple(map(common.to_project_path, paths))
     problems: list[Problem] = []
     inlined: Mapping[str, str] = {}
@@ -65,8 +66,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
     if inline:
         converted = _move_inline(common, paths)
         inlined, unmoved = converted.texts, converted.unmoved if check else converted.problems
-    if not paths:
-        settings = load_config(root, os.environ, common.environment)
+    if settings is not None:
         found = [name for entry in settings.manifests for name in files.find_manifests(root, entry)]
         paths = tuple(dict.fromkeys([*inlined, *found, *_list_components(root, settings.components)]))
     names = sorted({*others, *paths})
@@ -139,11 +139,9 @@ def _list_components(root: Path, folders: Sequence[str]) -> list[str]:
     return [name for name in component_files.list_all(root, folders) if not name.startswith("../")]
 
 
-def _list_policies(root: Path) -> list[str]:
+def _list_policies(root: Path, entries: Sequence[str]) -> list[str]:
     from reconciler.project import files
-    from reconciler.project.settings.config import load_config
 
-    entries = load_config(root, os.environ).policies
     return [name for entry in entries if (root / entry).exists() for name in files.find_manifests(root, entry)]
 
 

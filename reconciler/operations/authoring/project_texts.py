@@ -19,7 +19,7 @@ from reconciler.operations.validate import make_placeholder
 from reconciler.project import atomic_write, component_files, files
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings import environments
-from reconciler.project.settings.config import FILE, load_config
+from reconciler.project.settings.config import FILE, Config, load_config
 from reconciler.project.settings.variables import NO_VALUE
 
 Declared = Mapping[Address, Declaration]
@@ -43,21 +43,23 @@ def read(source: ProjectSource) -> dict[str, str]:
     """The files of a project that declare resources or settings, by path. Raises InvalidProject or UnusableEdit."""
     root = source.path
     try:
-        config = load_config(root, {}, None, make_placeholder)
-        names = environments.environment_names(root)
-        folders = {*config.manifests}
-        for name in names:
-            folders |= {*load_config(root, {}, name, make_placeholder).manifests}
-        paths = [FILE, *(f"{environments.FOLDER}/{name}.yaml" for name in names)]
-        for folder in sorted(folders):
+        configs = list_configs(root)
+        paths = [FILE, *(f"{environments.FOLDER}/{name}.yaml" for name in environments.environment_names(root))]
+        for folder in sorted({folder for config in configs for folder in config.manifests}):
             paths += files.find_manifests(root, files.path_inside(folder))
         texts = {path: files.read(root, path, MAX_BYTES).decode() for path in dict.fromkeys(paths)}
-        used = component_files.list_all(root, config.components)
+        used = component_files.list_all(root, sorted({folder for config in configs for folder in config.components}))
         return texts | {path: component_files.read(root, path).decode() for path in used}
     except Rejected as rejected:
         raise InvalidProject(rejected.problems) from rejected
     except UnicodeDecodeError:
         raise UnusableEdit("a file of the project is not UTF-8 text") from None
+
+
+def list_configs(root: Path) -> list[Config]:
+    """The settings without an environment, and those of each. Raises Rejected."""
+    names = (None, *environments.environment_names(root))
+    return [load_config(root, {}, name, make_placeholder) for name in names]
 
 
 def has_manifests(path: str, text: str) -> bool:

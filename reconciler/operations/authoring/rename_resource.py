@@ -21,11 +21,9 @@ from reconciler.operations.authoring.project_texts import Declared, EditedProjec
 from reconciler.operations.authoring.rename_composed import Edited
 from reconciler.operations.errors import InvalidProject, NothingSelected, UnusableEdit
 from reconciler.operations.opening.source import ProjectSource
-from reconciler.operations.validate import make_placeholder
 from reconciler.project import component_files, files
 from reconciler.project.documents.merge import scope_of
 from reconciler.project.manifests import rename, rename_item
-from reconciler.project.settings.config import load_config
 from reconciler.project.yaml.patch import Unpatchable
 
 _MOST_NAMED: Final = 3
@@ -257,9 +255,9 @@ def _rename_part(part: str | Ref | Template | Secret, renaming: rename.Renaming)
 
 def _find_mentions(source: ProjectSource, texts: Mapping[str, str], renaming: rename.Renaming) -> Iterator[str]:
     """Yields the lines that still contain a former address, as in comments, approvals and policies."""
-    config = load_config(source.path, {}, None, make_placeholder)
+    configs = project_texts.list_configs(source.path)
     others = ["approvals.yaml"]
-    for folder in config.policies:
+    for folder in sorted({folder for config in configs for folder in config.policies}):
         with suppress(files.Unreadable):
             others += files.find_manifests(source.path, files.path_inside(folder))
     for path in (*texts, *others):
