@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.fleet import coordinator
+from reconciler.api.clock import MachineClock
+from reconciler.fleet import coordinator, worker
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Run, RunState, RunVerb, Shape, Task, TaskState
-from reconciler.store.fleets.records import FleetRecords
+from reconciler.model.value import Secret
+from reconciler.store.errors import LockLost, Unavailable
+from reconciler.store.fleets.records import FleetRecords, task_lease
+from reconciler.store.fleets.requests import WINDOW
+from reconciler.store.lock import LOCK_SECONDS
 from reconciler.store.store import open_store
 from tests.fleet.fleets import CANARY, DOMAIN, THREE, FleetWorld, commit_all, member, play, write_fleet
 from tests.harness.workspaces import bot, policy
@@ -390,3 +396,252 @@ def test_a_shape_of_many_members_is_stored_once(tmp_path: Path, monkeypatch: pyt
 
     play(tmp_path, [member(name) for name in "abcde"], act, on_request=pause)
     assert len(written) == 1
+
+
+# --- loss of the lease ------------------------------------------------------------------------------------------------
+
+RULES: dict[str, Any] = {
+    "web": [
+        policy("office"),
+        {
+            "kind": "IPPolicyRule",
+            "name": "lan",
+            "spec": {"ip_policy_id": {"ref": "IPPolicy/office"}, "cidr": "10.0.0.0/8", "action": "allow"},
+        },
+    ]
+}
+
+
+async def start_apply(world: FleetWorld) -> Run:
+    planned = await world.plan()
+    shapes = {task.shape for task in await world.tasks(planned)}
+    world.sandbox.forget_log()
+    return await world.start(RunVerb.APPLY, reviewed=planned, approved_shapes=shapes)
+
+
+def task_of(world: FleetWorld, run: Run, verb: RunVerb = RunVerb.APPLY) -> Task:
+    return Task(run.id, "shops", "acme", "web", verb, str(world.root), "fleet.yaml")
+
+
+@pytest.mark.parametrize("loss", ["the lock expired", "another worker claimed the task"])
+def test_a_worker_that_lost_its_lease_sends_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    """The call that runs ends; the next worker does the rest, and each object is created once."""
+    losses: list[Any] = []
+    lock = FleetRecords.lock
+
+    def keep(self: FleetRecords, name: str, on_loss: Any, **options: Any) -> Any:
+        losses.append(on_loss)
+        return lock(self, name, on_loss, **options)
+
+    monkeypatch.setattr(FleetRecords, "lock", keep)
+    monkeypatch.setattr(worker, "HEARTBEAT_SECONDS", 0.01)
+    worlds: list[tuple[FleetWorld, Run]] = []
+
+    async def lose(method: str, path: str) -> None:
+        if (method, path) != ("POST", "/ip_policies") or not worlds:
+            return
+        world, run = worlds.pop()
+        if loss == "the lock expired":
+            losses[-1](LockLost("task"))
+        else:
+            await world.records.claim(run.id, "acme", "web", "another")
+            await asyncio.sleep(0.2)  # some heartbeats
+
+    async def act(world: FleetWorld) -> None:
+        run = await start_apply(world)
+        worlds.append((world, run))
+        await run_task(task_of(world, run), world.context())
+        account = world.sandbox.accounts["acme"]
+        assert account.calls() == ["POST /ip_policies"]
+        (record,) = await world.tasks(run)
+        assert (record.state, record.exit_code) == (TaskState.RUNNING, None)
+        assert record.worker == ("another" if "another" in loss else world.context().name)
+        await run_task(task_of(world, run), world.context())
+        (record,) = await world.tasks(run)
+        assert (record.state, dict(record.counts)) == (TaskState.SUCCEEDED, {"create": 2})
+        assert [len(account.collection(path, key)) for path, key in COLLECTIONS] == [1, 1]
+
+    play(tmp_path, [member("acme")], act, lose, projects=RULES)
+
+
+COLLECTIONS = (("/ip_policies", "ip_policies"), ("/ip_policy_rules", "ip_policy_rules"))
+
+
+def test_a_worker_whose_task_was_claimed_before_its_first_call_sends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(world: FleetWorld) -> None:
+        run = await start_apply(world)
+        begin = FleetRecords.begin_apply
+
+        async def claim_first(self: FleetRecords, record: Any) -> bool:
+            await self.claim(run.id, "acme", "web", "another")
+            return await begin(self, record)
+
+        monkeypatch.setattr(FleetRecords, "begin_apply", claim_first)
+        await run_task(task_of(world, run), world.context())
+        assert world.sandbox.accounts["acme"].calls() == []
+        (record,) = await world.tasks(run)
+        assert (record.state, record.worker, record.reason) == (TaskState.RUNNING, "another", "")
+
+    play(tmp_path, [member("acme")], act, projects=RULES)
+
+
+def test_a_task_whose_lease_another_worker_has_is_not_claimed(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        run = await start_apply(world)
+        async with world.records.lock(task_lease(task_of(world, run).key), on_loss=lambda _: None):
+            await run_task(task_of(world, run), world.context())
+        (record,) = await world.tasks(run)
+        assert (record.state, record.attempts, world.sandbox.log()) == (TaskState.WAITING, 0, [])
+
+    play(tmp_path, [member("acme")], act, projects=RULES)
+
+
+def test_a_heartbeat_that_the_store_refuses_does_not_stop_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats: list[int] = []
+
+    async def fail(_records: FleetRecords, record: Any) -> bool:
+        beats.append(record.requests)
+        raise Unavailable("the store", "it is full")
+
+    async def slow(method: str, _path: str) -> None:
+        await asyncio.sleep(0.03 if method == "POST" else 0)
+
+    async def act(world: FleetWorld) -> None:
+        run = await start_apply(world)
+        monkeypatch.setattr(FleetRecords, "store_heartbeat", fail)
+        monkeypatch.setattr(worker, "HEARTBEAT_SECONDS", 0.01)
+        await run_task(task_of(world, run), world.context())
+        (record,) = await world.tasks(run)
+        assert record.state is TaskState.SUCCEEDED
+        assert beats == sorted(beats)
+        assert 0 < beats[-1] <= record.requests
+
+    play(tmp_path, [member("acme")], act, slow, projects=RULES)
+
+
+def test_heartbeats_store_the_requests_of_all_attempts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, int]] = []
+    worlds: list[tuple[FleetWorld, Run]] = []
+
+    async def watch(method: str, path: str) -> None:
+        if method == "POST" and path == "/ip_policy_rules":
+            await asyncio.sleep(0.1)
+            world, run = worlds[0]
+            (record,) = await world.tasks(run)
+            seen.append((record.requests, 1000 + len(world.sandbox.accounts["acme"].log())))
+
+    async def act(world: FleetWorld) -> None:
+        run = await start_apply(world)
+        worlds.append((world, run))
+        claimed = await world.records.claim(run.id, "acme", "web", "a worker that dies")
+        assert await world.records.store_heartbeat(replace(claimed, requests=1000))
+        monkeypatch.setattr(worker, "HEARTBEAT_SECONDS", 0.01)
+        await run_task(task_of(world, run), world.context())
+        ((stored, expected),) = seen
+        assert expected <= stored <= expected + 1  # the request that runs is logged when it ends
+        (record,) = await world.tasks(run)
+        assert (record.attempts, record.requests) == (2, 1000 + len(world.sandbox.accounts["acme"].log()))
+
+    play(tmp_path, [member("acme")], act, watch, projects=RULES)
+
+
+def test_heartbeats_come_before_a_lease_or_a_budget_expires() -> None:
+    assert min(LOCK_SECONDS, WINDOW) >= worker.HEARTBEAT_SECONDS * 2
+    assert worker._LOCK_PATIENCE > LOCK_SECONDS  # a worker outlives the lease of one that died
+
+
+def test_a_stack_that_stays_locked_fails_its_task_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock(MachineClock):
+        moment = 0.0
+
+        def now(self) -> float:
+            return self.moment
+
+        async def sleep(self, seconds: float) -> None:
+            self.moment += seconds
+
+    async def act(world: FleetWorld) -> None:
+        clock = Clock()
+        run = await start_apply(world)
+        monkeypatch.setattr(worker, "_LOCK_PAUSE", 20.0)
+        world.runtime_options["clock"] = clock
+        store = str(tmp_path / "state/members/acme/web.db")
+        async with open_store(store) as held, held.lock("web", on_loss=lambda _: None):
+            await run_task(task_of(world, run), world.context())
+        (record,) = await world.tasks(run)
+        assert (record.state, record.exit_code, "being applied" in record.reason) == (TaskState.FAILED, 1, True), record
+        assert 90 < clock.moment <= 120
+        assert world.sandbox.accounts["acme"].calls() == []
+
+    play(tmp_path, [member("acme")], act, projects=RULES)
+
+
+def test_a_stopped_worker_does_not_wait_for_a_locked_stack(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        run = await start_apply(world)
+        context = world.context()
+        store = str(tmp_path / "state/members/acme/web.db")
+        async with open_store(store) as held, held.lock("web", on_loss=lambda _: None):
+            working = asyncio.create_task(run_task(task_of(world, run), context))
+            while not context.stops:  # noqa: ASYNC110 - the worker has no event to wait for
+                await asyncio.sleep(0)
+            context.stop()
+            await asyncio.wait_for(working, 30)
+        (record,) = await world.tasks(run)
+        assert (record.state, context.stops) == (TaskState.RUNNING, set())
+
+    play(tmp_path, [member("acme")], act, projects=RULES)
+
+
+# --- what the project of a member sees --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", ["state/fleet.db", "postgresql://host/fleet"])
+def test_each_project_of_each_member_has_a_place_of_its_own_in_the_stores(store: str, tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        context = replace(world.context(), store=store)
+        places = set()
+        for name, project in PLACES:
+            task = Task("r", "shops", name, project, RunVerb.APPLY, ".", "fleet.yaml")
+            runtime = context.runtime_of(task, Secret("k", "s"), (), worker._RequestCounter())
+            places.add((runtime.store, runtime.store_scope))
+        assert len(places) == len(PLACES)
+        scopes = {scope for _, scope in places}
+        assert len(scopes) == (len(PLACES) if "://" in store else 1)
+
+    play(tmp_path, [member("acme")], act)
+
+
+PLACES = [
+    ("acme", "web"),
+    ("acme", "edge"),
+    ("globex", "web"),
+    ("globex", "edge"),
+    ("web", "acme"),
+    ("a-b", "c"),
+    ("a", "b-c"),
+]
+
+
+def test_a_project_sees_the_environment_of_the_worker_without_what_is_its_own(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        own = {"RECONCILER_ENV": "x", "RECONCILER_STORE": "y", "RECONCILER_API_KEY": "z"}
+        given = {"RECONCILER_BASE_URL": "https://u", "HTTPS_PROXY": "p", "VAULT_TOKEN": "t"}
+        runtime = dataclasses.replace(world.runtime, environ={**own, **given, "FLEET_MEMBER": "another"})
+        task = Task("r", "shops", "acme", "web", RunVerb.APPLY, ".", "fleet.yaml")
+        context = replace(world.context(), runtime=runtime, commit="abc")
+        seen = context.runtime_of(task, Secret("k", "s"), ((1.0, 2),), worker._RequestCounter())
+        assert seen.environ == {**given, "RECONCILER_API_KEY": "k", "FLEET_MEMBER": "acme"}
+        assert (seen.requests_spent, seen.commit) == (((1.0, 2),), "abc")
+        checked_out = context.runtime_of(replace(task, commit="def"), Secret("k", "s"), (), worker._RequestCounter())
+        assert checked_out.commit == "def"
+
+    play(tmp_path, [member("acme")], act)
