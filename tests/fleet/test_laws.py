@@ -322,7 +322,7 @@ def test_a_retry_runs_what_failed_and_what_waited_for_it(tmp_path: Path) -> None
 # --- gates ------------------------------------------------------------------------------------------------------------
 
 
-def ended_at(member: str, wave: int, moment: float | None) -> TaskRecord:
+def make_ended(member: str, wave: int, moment: float | None) -> TaskRecord:
     state = TaskState.WAITING if moment is None else SUCCEEDED
     return TaskRecord("r", member, "web", wave, state, attempts=int(moment is not None), ended=moment)
 
@@ -334,7 +334,7 @@ def ended_at(member: str, wave: int, moment: float | None) -> TaskRecord:
 def test_a_wave_may_start_when_the_last_task_before_it_ended_long_enough_ago(now: float, until: float | None) -> None:
     waves = (Wave("a", min_success_time=60.0), Wave("b"))
     run = Run("r", "shops", RunVerb.APPLY, ".", "f", "", 0.0, waves=waves)
-    tasks = [ended_at("x", 0, 90.0), ended_at("y", 0, 100.0), ended_at("z", 1, None)]
+    tasks = [make_ended("x", 0, 90.0), make_ended("y", 0, 100.0), make_ended("z", 1, None)]
     gate = find_gate(run, tasks, 1, now)
     assert (gate and gate.until) == until
     assert gate is None or gate.reason == "min_success_time of wave a"
@@ -346,7 +346,7 @@ def test_a_wave_may_start_when_the_last_task_before_it_ended_long_enough_ago(now
 )
 def test_a_wave_waits_for_its_own_approval(approved: tuple[str, ...], reason: str | None) -> None:
     waves = (Wave("a", approve=True), Wave("b", approve=True))
-    tasks = [ended_at("x", 0, 5.0), ended_at("z", 1, None)]
+    tasks = [make_ended("x", 0, 5.0), make_ended("z", 1, None)]
     for approved, reason in (
         (("a",), "approval of wave b"),
         (("a", "b"), None),

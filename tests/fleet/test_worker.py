@@ -20,7 +20,7 @@ from reconciler.model.fleet import Run, RunState, RunVerb, Shape, Task, TaskStat
 from reconciler.model.value import Secret
 from reconciler.store.errors import LockLost, Unavailable
 from reconciler.store.fleets.records import FleetRecords, task_lease
-from reconciler.store.fleets.requests import WINDOW
+from reconciler.store.fleets.requests import HEARTBEAT_SECONDS, WINDOW
 from reconciler.store.lock import LOCK_SECONDS
 from reconciler.store.store import open_store
 from tests.fleet.fleets import CANARY, DOMAIN, THREE, FleetWorld, commit_all, member, play, write_fleet
@@ -469,7 +469,7 @@ def test_a_worker_that_lost_its_lease_sends_nothing_more(
 COLLECTIONS = (("/ip_policies", "ip_policies"), ("/ip_policy_rules", "ip_policy_rules"))
 
 
-def test_a_worker_whose_task_was_claimed_before_its_first_call_sends_nothing(
+def test_a_worker_sends_nothing_if_another_claimed_the_task_before_its_first_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def act(world: FleetWorld) -> None:
@@ -489,7 +489,7 @@ def test_a_worker_whose_task_was_claimed_before_its_first_call_sends_nothing(
     play(tmp_path, [member("acme")], act, projects=RULES)
 
 
-def test_a_task_whose_lease_another_worker_has_is_not_claimed(tmp_path: Path) -> None:
+def test_a_task_is_not_claimed_while_another_worker_has_its_lease(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         run = await start_apply(world)
         async with world.records.lock(task_lease(task_of(world, run).key), on_loss=lambda _: None):
@@ -556,7 +556,7 @@ def test_heartbeats_come_before_a_lease_or_a_budget_expires() -> None:
     assert worker._LOCK_PATIENCE > LOCK_SECONDS  # a worker outlives the lease of one that died
 
 
-def test_a_stack_that_stays_locked_fails_its_task_after_a_while(
+def test_a_stack_that_remains_locked_fails_its_task_after_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Clock(MachineClock):
