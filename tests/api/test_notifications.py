@@ -148,6 +148,57 @@ def test_no_login_is_sent_to_a_server_that_does_not_support_it() -> None:
     assert "word" not in " ".join(server.commands)
 
 
+FAR = ("mail.example.com", "[2001:db8::1]", "127.0.0.1.example.com")
+NEAR = ("localhost", "[::1]")
+
+
+@pytest.mark.parametrize("login", ["", "robot@", "robot:word@"], ids=["nobody", "user", "user and password"])
+@pytest.mark.parametrize("supports", [True, False], ids=["STARTTLS", "no STARTTLS"])
+@pytest.mark.parametrize("host", [*FAR, *NEAR])
+def test_nothing_of_a_mail_is_sent_in_plain_text_to_another_machine(
+    monkeypatch: pytest.MonkeyPatch, login: str, supports: bool, host: str
+) -> None:
+    """The server answers EHLO; after STARTTLS it hangs up, so that all commands in plain text are seen."""
+    features = "250-here\r\n250-AUTH PLAIN\r\n250 STARTTLS" if supports else "250-here\r\n250 AUTH PLAIN"
+    with mail_server(ehlo=features, starttls="hang up", auth="235 fine") as server:
+        connect = socket.create_connection
+        monkeypatch.setattr(
+            socket, "create_connection", lambda _address, *more: connect(("127.0.0.1", server.port), *more)
+        )
+        sent = Mail(f"smtp://{login}{host}:2525", "drift@example.com", ["ops@example.com"])
+        if host in FAR:
+            with pytest.raises(Transient):
+                sent.send("subject", "the secret text")
+        else:
+            sent.send("subject", "the secret text")
+    verbs = {command.partition(" ")[0].upper() for command in server.commands}
+    if host in FAR:
+        assert verbs <= {"EHLO", "STARTTLS", "QUIT"}
+        assert ("STARTTLS" in verbs) == supports
+    else:
+        assert ("STARTTLS" in verbs, "DATA" in verbs, "AUTH" in verbs) == (False, True, bool(login))
+
+
+@pytest.mark.parametrize("host", ["mail.example.com", "localhost"])
+def test_a_mail_server_with_tls_gets_a_handshake_first(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    first: list[bytes] = []
+
+    def serve(listener: socket.socket) -> None:
+        with listener.accept()[0] as connection:
+            first.append(connection.recv(1))
+
+    connect = socket.create_connection
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        monkeypatch.setattr(socket, "create_connection", lambda _address, *more: connect(address, *more))
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        with pytest.raises(Transient):
+            Mail(f"smtps://{host}:465", "drift@example.com", ["ops@example.com"]).send("subject", "text")
+        thread.join(5)
+    assert first == [b"\x16"]  # the record type of a TLS handshake
+
+
 def test_a_rejected_login_is_not_retried() -> None:
     with mail_server(ehlo="250-here\r\n250 AUTH PLAIN", auth="535 no") as server:
         failure = send_and_fail(server, login="ro%40bot:wo%3Ard@")

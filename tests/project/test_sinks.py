@@ -405,6 +405,31 @@ async def test_a_command_that_takes_too_long_is_killed(root: Path, monkeypatch: 
     assert await is_killed(root / "child")
 
 
+ENDS = {
+    "killed": ("kill -KILL $$", r"was killed by signal 9 \(SIGKILL\)"),
+    "killed after it read the secret": ("cat > /dev/null; kill -KILL $$", r"was killed by signal 9 \(SIGKILL\)"),
+    "terminated": ("cat > /dev/null; kill -TERM $$", r"was killed by signal 15 \(SIGTERM\)"),
+    "aborted": ("cat > /dev/null; kill -ABRT $$", r"was killed by signal 6 \(SIGABRT\)"),
+    "hung up": ("cat > /dev/null; kill -HUP $$", r"was killed by signal 1 \(SIGHUP\)"),
+    "exit 1": ("cat > /dev/null; exit 1", "failed with exit code 1;"),
+    "exit 255": ("cat > /dev/null; exit 255", "failed with exit code 255;"),
+    "exit 1 without reading": ("exec 0<&-; exit 1", "failed with exit code 1;"),
+    "its last part failed": ("cat > /dev/null | false", "failed with exit code 1;"),
+    "not found": ("exec /no/such/program", "failed with exit code 127;"),
+}
+
+
+@pytest.mark.parametrize(("script", "why"), ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("secret", [TOKEN, Secret("x" * 1_000_000, "platform")], ids=["short", "longer than a pipe"])
+async def test_a_command_that_does_not_exit_with_0_has_delivered_nothing(
+    root: Path, script: str, why: str, secret: Secret
+) -> None:
+    with pytest.raises(Undeliverable, match=f"sh {why}"):
+        await ProjectSinks(root).deliver(command("sh", "-c", script), secret)
+    with pytest.raises(Undeliverable, match=f"sh {why}"):
+        await ProjectSinks(root).check(command("sh", check=("sh", "-c", script)))
+
+
 async def test_the_output_of_a_failed_command_is_not_quoted(root: Path) -> None:
     with pytest.raises(
         Undeliverable,

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -115,7 +116,7 @@ class ProjectSinks:
             raise Undeliverable(f"{program} {why}")
         if process.returncode:
             raise Undeliverable(
-                f"{program} failed with exit code {process.returncode}; its output is hidden, "
+                f"{program} {_describe_end(process.returncode)}; its output is hidden, "
                 "since it may contain the secret: run it by hand to see it"
             )
 
@@ -165,6 +166,15 @@ def _checkout(root: Path) -> str:
     with suppress(OSError):
         parts.append(_MACHINE.read_text(encoding="utf-8").strip())
     return hashlib.blake2b("\0".join(parts).encode(errors="surrogateescape"), digest_size=8).hexdigest()
+
+
+def _describe_end(code: int) -> str:
+    """How a command ended that did not succeed; a negative code is that of a signal."""
+    if code > 0:
+        return f"failed with exit code {code}"
+    with suppress(ValueError):
+        return f"was killed by signal {-code} ({signal.Signals(-code).name})"
+    return f"was killed by signal {-code}"
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
