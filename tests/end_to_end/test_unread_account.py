@@ -74,7 +74,9 @@ def test_the_issue_of_drift_is_unchanged(applied: Project, host: CodeHost, sandb
 
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize("unread", UNREAD)
-def test_no_notification_is_sent_that_drift_is_over(applied: Project, hook: Hook, sandbox: Sandbox, unread: str) -> None:
+def test_no_notification_is_sent_that_drift_is_over(
+    applied: Project, hook: Hook, sandbox: Sandbox, unread: str
+) -> None:
     describe_office(sandbox, "by hand")
     drift = ("drift", "--health", "--record", "--notify", hook.url)
     assert applied(*drift).code == 2
