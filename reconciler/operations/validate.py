@@ -24,12 +24,15 @@ from reconciler.rendering import agent_config
 if TYPE_CHECKING:
     from reconciler.model.manifest import Declaration
     from reconciler.operations.opening.source import ProjectSource
+    from reconciler.project.settings.config import Config
 
 
 class _Checked(Struct, frozen=True):
-    """The result of one environment and, if it is valid, its declarations with a delivery."""
+    """The result of one environment and, if it is valid, its declarations with a delivery, and the files it read."""
 
     result: ValidationResult
+    config: Config | None = None
+    files: Sequence[str] = ()
     deliveries: Sequence[Declaration] = ()
 
 
@@ -42,7 +45,8 @@ def validate_project(source: ProjectSource) -> tuple[ValidationResult, ...]:
     names = [chosen] if chosen else [None, *environments.environment_names(source.path)]
     checked = _without_variable_templates([_check(source, name) for name in names])
     shared = _find_shared_targets(source, {item.result.environment: item.deliveries for item in checked})
-    results = [item.result for item in checked]
+    unused = _check_unused_components(source, checked)
+    results = [replace(item.result, problems=(*item.result.problems, *unused)) for item in checked]
     results[-1] = replace(results[-1], shared=tuple(shared))
     return tuple(results)
 
@@ -64,13 +68,14 @@ def _make_placeholder_in_manifests(source: str, is_secret: bool) -> Value | None
 
 def _check(source: ProjectSource, name: str | None) -> _Checked:
     environ = source.runtime.environ
+    config: Config | None = None
     try:
         config = load_config(source.path, environ, name, make_placeholder)
         rules, tests = policy_checks.load_rules(config), access_checks.load_tests(config)
         read_approvals(config.root, name)
         loaded = load_manifests(config, environ, source.variables, _make_placeholder_in_manifests)
     except Rejected as rejected:
-        return _Checked(ValidationResult(name, rejected.problems))
+        return _Checked(ValidationResult(name, rejected.problems), config)
     found = policy_checks.check_manifest(rules, loaded.manifest, source.runtime.now())
     tested = access_checks.check_manifest(tests, loaded.manifest)
     result = ValidationResult(
@@ -88,9 +93,23 @@ def _check(source: ProjectSource, name: str | None) -> _Checked:
         tests=tested.results if tested is not None else (),
         addresses=tuple(loaded.manifest.declarations),
     )
-    return _Checked(
-        result, tuple(declaration for declaration in loaded.manifest.declarations.values() if declaration.deliver)
-    )
+    deliveries = tuple(declaration for declaration in loaded.manifest.declarations.values() if declaration.deliver)
+    return _Checked(result, config, loaded.files, deliveries)
+
+
+def _check_unused_components(source: ProjectSource, checked: Sequence[_Checked]) -> Sequence[Problem]:
+    """The problems of components that no environment uses. A file with problems already is not checked again."""
+    used = {file for item in checked for file in item.files}
+    used |= {
+        problem.position.file for item in checked for problem in item.result.problems if problem.position is not None
+    }
+    config = next((item.config for item in checked if item.config is not None), None)
+    if config is None:
+        return ()  # its problems are reported with each environment
+    environ = source.runtime.environ
+    from reconciler.project.manifests import unused_components
+
+    return unused_components.find_problems(config, environ, source.variables, used, _make_placeholder_in_manifests)
 
 
 def _find_deliveries_to_runner(environ: Mapping[str, str], declarations: Iterable[Declaration]) -> Iterable[Problem]:

@@ -131,7 +131,7 @@ def test_two_children_get_different_suggestions() -> None:
     assert found == ["IPPolicyRule/office-lan", "IPPolicyRule/office-lan-rule", "IPPolicyRule/office-lan-office"]
 
 
-def test_a_problem_has_the_position_of_its_manifest_in_the_text_that_is_given() -> None:
+def test_a_problem_has_the_position_of_its_manifest_in_either_text() -> None:
     text = format.format_text(f"{OFFICE}---\n{RULE}  action: allow\n---\n{RULE.replace('office-lan', 'lan')}", "")
     moved, problems = move_inline({"a.yaml": text}, DECLARED)
     for texts in ({"a.yaml": text}, moved):

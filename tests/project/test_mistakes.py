@@ -36,6 +36,7 @@ FOLDER = Path(__file__).parent / "mistakes"
 FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.yaml"))
 MAIN = {
     "manifests": "manifests/a.yaml",
+    "components": "components/a.yaml",
     "settings": "reconciler.yaml",
     "environments": "environments/prod.yaml",
     "policies": "policies/a.yaml",

@@ -127,6 +127,34 @@ class Components:
             found = [validation.to_problem(finding, use.places, name) for finding in findings]
             problems += [name_use(problem, layer.scope) for problem in found]
 
+    def load(self, path: str, problems: list[Problem]) -> Component | None:
+        """The component in a file; None if it is wrong, which is reported once. Raises OverBudget."""
+        name = component_files.name_of(path)
+        if name not in self._known:
+            try:
+                self._known[name] = self._read(path, problems)
+            except Wrong as wrong:
+                finding = wrong.finding
+                problems.append(Problem(finding.text, finding.remedy, "", Position(path, 1, 1), code=finding.code))
+                self._known[name] = None
+        return self._known[name]
+
+    def check(self, use: Document, scope: Scope, problems: list[Problem]) -> None:
+        """Checks the keys and inputs of a use, without its resources. Raises OverBudget.
+
+        scope  of the component that has it
+        """
+        layer = own_layer(use)
+        try:
+            findings = list(_check_use(use.value, scope))
+            component = None if findings or not use.sound else self._find(use, scope, problems)
+            if component is not None:
+                self._read_arguments(component, use.value.get("with") or {}, layer, findings)
+        except Wrong as wrong:
+            findings = [wrong.finding]
+        subject = f"{use.value.get(KEY)}/{use.value.get('name')}"
+        problems += [validation.to_problem(finding, use.places, subject) for finding in findings]
+
     def _find(self, use: Document, scope: Scope | None, problems: list[Problem]) -> Component | None:
         """The component of a use; None if its file is wrong, which is reported once. Raises Wrong."""
         name = use.value[KEY]
