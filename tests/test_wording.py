@@ -92,6 +92,7 @@ RETIRED = {
     r"a ring of": "circular",
     r"is told (at|as|by|of|from|on)\b": "reported, or recognized",
     r"as (was|it was|they were) told": "as configured",
+    r"(cannot|can|could|not) be (told|reasons|reports|prints)\b(?! apart)": "is unknown",
     r"everybody": "everyone",
     r"(carried|carries|carry) out": "apply, execute",
     r"broke off": "failed, blocked or aborted",

@@ -327,10 +327,10 @@ class _Compiler:
             _, program, words = known
             self.words += words
             return program
-        asked, said = self.answers.count, len(self.words)
+        asked, earlier = self.answers.count, len(self.words)
         program = compile_policy(document, protocol, served, self)
         if self.answers.count == asked:  # the document is kept, so that no other one has its id
-            self.builder.policies[key] = document, program, tuple(self.words[said:])
+            self.builder.policies[key] = document, program, tuple(self.words[earlier:])
         return program
 
     def _pass_gates(self, fields: Mapping[str, Any], program: Program, only: Sequence[str] | None = None) -> Program:

@@ -189,7 +189,7 @@ def _judge_absent(
     if addresses and (need.job is None or need.job.error != _DNS_ERROR):
         reason = (
             f"{need.owner} has {_say_types(addresses)} instead of a CNAME, as behind a CDN: "
-            "whether they lead to the platform cannot be reasons"
+            "whether they lead to the platform is unknown"
         )
         return Health(State.UNKNOWN, reason, f"set {need.text}", Actor.ZONE_OWNER)
     if beside:

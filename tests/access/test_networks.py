@@ -21,7 +21,7 @@ CIDR = st.builds(lambda address, length: f"{address}{length}", OCTETS | IPV6, st
 @given(CIDR)
 @example("10.0.0.1/8\n")
 @example("10.0.0.1/0")
-def test_a_network_has_the_addresses_that_its_notation_says(cidr: str) -> None:
+def test_a_network_has_the_addresses_of_its_notation(cidr: str) -> None:
     """What is no network for `ipaddress` is an error here, too."""
     try:
         network = ip_network(cidr, strict=False)

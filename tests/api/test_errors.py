@@ -154,5 +154,7 @@ def test_retry_after_a_date_is_counted_from_now() -> None:
     ("status", "code", "expected"),
     [(429, "ERR_NGROK_225", True), (429, "ERR_NGROK_226", False), (429, "", False), (400, "ERR_NGROK_225", False)],
 )
-def test_a_429_for_concurrent_requests_is_told_from_other_limits(status: int, code: str, expected: bool) -> None:
+def test_a_429_for_concurrent_requests_is_distinguished_from_other_limits(
+    status: int, code: str, expected: bool
+) -> None:
     assert is_for_concurrency(failure_of("GET", status, {"error_code": code})) is expected

@@ -506,8 +506,8 @@ def test_the_end_of_a_pause_is_by_the_clock_of_the_store(
     write(shell)
     at_a_billion = Runtime(now=lambda: 1e9)  # 2001-09-09 01:46:40 UTC; of a file, the clock of the store
     assert main(["fleet", "pause", "--until", until], at_a_billion) == code
-    shown = capsys.readouterr()
-    assert text in shown.out + shown.err
+    printed = capsys.readouterr()
+    assert text in printed.out + printed.err
 
 
 def test_a_retry_runs_failed_members_only(shell: FleetShell) -> None:

@@ -69,7 +69,7 @@ def test_a_kind_is_found_by_its_name(kind: Kind) -> None:
     assert kinds.get(kind.name) is kind
 
 
-def test_a_plan_can_change_every_kind_whose_objects_are_no_files() -> None:
+def test_a_plan_can_change_every_kind_but_those_of_files() -> None:
     assert kinds.list_planned() == tuple(kind for kind in kinds.declarable() if kind.home is not Home.FILE)
     assert kinds.list_planned() != kinds.declarable()
 

@@ -378,7 +378,7 @@ def test_a_source_of_an_owned_subscription_needs_no_approval(project: LivingProj
 
 
 @each_kind
-def test_an_object_deleted_on_the_platform_is_created_again_and_deleted_alone_without_its_declaration(
+def test_an_object_deleted_on_the_platform_is_created_again_and_deleted_without_its_declaration(
     created: LivingProject,
 ) -> None:
     old = created.live()

@@ -286,7 +286,7 @@ def test_a_target_changes_nothing_else(manifest: Manifest) -> None:
 def test_an_excluded_resource_is_unchanged_under_each_of_its_addresses(
     before: Manifest, after: Manifest, data: st.DataObject
 ) -> None:
-    """Also where it cannot be told which of them it means."""
+    """Also where it is unknown which of them it means."""
     both = sorted(
         {declaration.kind for declaration in before.declarations}
         & {declaration.kind for declaration in after.declarations}

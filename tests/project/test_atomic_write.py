@@ -84,7 +84,7 @@ def test_the_text_is_on_the_disk_before_the_file_has_its_name(
     assert synced == [("é\n", before), ("folder", "é\n")]
 
 
-def test_a_failed_sync_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_old_file_is_unchanged_after_a_failed_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_descriptor: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 

@@ -65,7 +65,7 @@ def test_widened_access_is_a_sentence_with_who_gets_through_whether_or_not_it_ne
 def test_access_that_is_uncertain_is_reported_as_uncertain() -> None:
     unknown = replace(OPENED, is_certain=False, depends_on=("not read: IPPolicyRule",))
     (need,) = needs_of(Plan("prod", access=(unknown,)))
-    assert need.text.startswith(f"{PLACE} may let in requests that are refused today, which cannot be told for certain")
+    assert need.text.startswith(f"{PLACE} may let in requests that are refused today, which is uncertain")
     assert need.details[-1] == "Depends on: not read: IPPolicyRule"
 
 

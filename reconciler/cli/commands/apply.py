@@ -77,7 +77,7 @@ def command(
     Without FILE, creates a plan, shows it and asks for confirmation. With FILE, written by `plan --out`, fails with
     exit code 3 if an object that the plan depends on changed since then.
 
-    With --wait, reads what was changed until it is healthy, and tells for each object why it waits and who acts next.
+    With --wait, reads what was changed until it is healthy, and prints for each object why it waits and who acts next.
     An error that the platform does not try again in time ends the wait after 30 seconds. Does not wait for agents,
     except where one served before.
 

@@ -1,6 +1,6 @@
 """Words for kind files: which change of a value gives access to more people, addresses or programs, or stops agents.
 
-Each rule compares two canonical values, `None` standing for an absent one. It returns None where it cannot be told.
+Each rule compares two canonical values, `None` standing for an absent one. It returns None where that is unknown.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ class Detach(Struct, frozen=True):
 class Raises(Struct, frozen=True):
     """A risk of changing the value: `when(old, new)` compares canonical values, `None` standing for an absent one.
 
-    It returns None where it cannot be told, which counts as true. On a part it is about the whole part; on a spec about
+    It returns None where that is unknown, which counts as true. On a part it is about the whole part; on a spec about
     the whole resource, whose values are maps.
     """
 

@@ -166,7 +166,7 @@ def _describe_access(row: AccessRow, quote: Quote, *, is_required: bool = False)
     places = row.places if isinstance(row, SharedAccessRow) else tuple(map(Named, (row.entry_point, *row.more)))
     states = f"{quote(row.before)} → {quote(row.after)}" if row.before != row.after else quote(row.before)
     verb = _VERDICTS[row.verdict][len(places) > 1]
-    will, doubt = ("will", "") if row.is_certain else ("may", ", which cannot be told for certain")
+    will, doubt = ("will", "") if row.is_certain else ("may", ", which is uncertain")
     explained = phrases.explain_access(replace(row, causes=()), quote, with_states=False)  # the causes are linked
     return Need(
         f"{_join_names(places, quote)} {will} {verb}{doubt}: {states}.",

@@ -418,8 +418,8 @@ def reference_definitions(every: Iterable[Kind], addresses: Iterable[Address] | 
     """What may be in the place of an id, by the kinds that the field takes: references to resources of other kinds are
     invalid. `addresses`: see `definitions`."""
     known = None if addresses is None else tuple(addresses)
-    shown = [shown for kind in every for shown in (kind, *kinds.inline_children(kind.name).values())]
-    taken = dict.fromkeys(refs for kind in shown for refs in _find_refs(kind.fields))
+    declared = [part for kind in every for part in (kind, *kinds.inline_children(kind.name).values())]
+    taken = dict.fromkeys(refs for kind in declared for refs in _find_refs(kind.fields))
     return {_reference_name(refs): _reference_to(refs, known) for refs in sorted(taken)}
 
 
