@@ -13,6 +13,7 @@ from reconciler.engine.observe import observe
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Listing
+from reconciler.operations.errors import UnusablePlan
 from reconciler.operations.open_project import Allow, OpenProject, Selection
 from reconciler.operations.opening.stores import open_existing_store
 from reconciler.operations.reporting import OnEvent, ignore_event
@@ -53,19 +54,24 @@ class Workspace(OpenProject):
         variables: Mapping[str, Variable] | None = None,
         parallelism: int | None = None,
         runtime: Runtime | None = None,
+        assumes_secrets: bool = False,
     ) -> Self:
         """Opens the project in a directory. Reads files and environment variables; sends no request.
 
-        environment  name of a file in `environments/`
-        variables    values for `${{ var.NAME }}`
-        parallelism  requests at a time; None: as in the project file
+        environment      name of a file in `environments/`
+        variables        values for `${{ var.NAME }}`
+        parallelism      requests at a time; None: as in the project file
+        assumes_secrets  secrets that cannot be read are assumed to be as last applied; such a workspace can plan, and
+                         applies nothing if there are any
 
         Raises InvalidProject.
         """
         from reconciler.operations.opening.source import ProjectSource
         from reconciler.operations.project_openers import open_project
 
-        source = ProjectSource(Path(project), environment, variables or {}, parallelism, runtime or Runtime())
+        source = ProjectSource(
+            Path(project), environment, variables or {}, parallelism, runtime or Runtime(), assumes_secrets
+        )
         return cls.of(open_project(source))
 
     @classmethod
@@ -140,12 +146,19 @@ class Workspace(OpenProject):
         partial   apply the remaining part of a plan of which a part is stale or was not reviewed
         wait      seconds for which to wait, after the calls, until what was changed is healthy; `stop` ends it
         command   the name of the run in the history
+
+        Raises UnusablePlan if secrets were not read, but assumed.
         """
         from reconciler.operations.applying import apply, plan_files
 
         workspace, plan_file = (
             plan_files.from_plan_result(planned, self) if isinstance(planned, PlanResult) else (self, planned)
         )
+        if workspace.options.unread:
+            sources = ", ".join(sorted(workspace.options.unread))
+            raise UnusablePlan(
+                f"secrets are assumed and were not read: {sources}; apply with a workspace that reads them"
+            )
         return await apply.apply(
             workspace,
             plan_file,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -85,6 +86,33 @@ def test_a_plan_without_the_secrets_names_their_variables_and_the_option_that_ne
     assert "secret_" not in planned.out
     assert "in the plan" in planned.err
     assert "secrets that are not set" not in on_sandbox("plan", *ASSUME).err
+
+
+def test_one_comment_and_one_page_for_all_environments_name_what_is_assumed_and_what_will_be_sent(
+    on_sandbox: Project,
+) -> None:
+    on_sandbox.write("manifests/all.yaml", f"{VAULT}---\n{secret()}---\n{edge()}")
+    for name in ("staging", "prod"):
+        on_sandbox.write(f"environments/{name}.yaml", f"stack: shop-{name}\nVault/v: {{spec: {{name: v-{name}}}}}\n")
+        on_sandbox.environ |= SECRETS
+        assert on_sandbox("apply", "-y", "--env", name).code == 0
+        for secret_name in SECRETS:
+            on_sandbox.environ.pop(secret_name)
+    patches = "Vault/v: {spec: {name: v-prod}}\nSecret/s: {spec: {value: {from_env: SECOND}}}\n"
+    on_sandbox.write("environments/prod.yaml", f"stack: shop-prod\n{patches}")
+    files = []
+    for name in ("staging", "prod"):
+        files.append(f"{name}.json")
+        assert on_sandbox("plan", *ASSUME, "--env", name, "--out", files[-1]).code == 0
+    comment = on_sandbox("comment", "--dry-run", *files).out
+    page = on_sandbox("show", *files, "--format", "html").out
+    for text in (comment, flat(re.sub("<[^>]*>", " ", page))):
+        text = text.replace("`", "")
+        assert "assumed unchanged: 2 secrets that could not be read here: HTTPSEdgeRoute/login.oidc" in text
+        assert "assumed unchanged: 1 secret that could not be read here: HTTPSEdgeRoute/login.oidc" in text
+        assert "Secret/s.value (env:FIRST)" in text
+        assert "(sensitive, unknown: from env:SECOND, will be sent)" in text
+    assert "1 to update" in comment
 
 
 @pytest.fixture

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from reconciler import InvalidProject, NothingSelected, Runtime, Selection, Status, Workspace, WrongAccount
+from reconciler import (
+    InvalidProject,
+    NothingSelected,
+    Runtime,
+    Selection,
+    Status,
+    UnusablePlan,
+    Workspace,
+    WrongAccount,
+)
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome, Started, Waited
 from reconciler.model.plan import Plan
@@ -118,6 +127,30 @@ async def test_a_change_that_needs_approval_is_blocked_until_it_is_approved(sand
     assert (blocked.status, len(sandbox.get("/reserved_domains")["reserved_domains"])) == (Status.BLOCKED, 1)
     flags = {("delete", "ReservedDomain"): 1, ("empty", "*"): 1}
     assert (await open_on(sandbox, root).select(allow=flags).apply()).status is Status.APPLIED
+
+
+async def test_a_workspace_that_assumes_secrets_plans_without_them_and_applies_nothing(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    vault = {"kind": "Vault", "name": "v", "spec": {"name": "v"}}
+    secret = {"kind": "Secret", "name": "s", "spec": {"name": "s", "vault_id": {"ref": "Vault/v"}}}
+    root = write_project(tmp_path / "project", vault)
+    (root / "manifests/s.yaml").write_text(
+        json.dumps({**secret, "spec": {**secret["spec"], "value": {"from_env": "S"}}})
+    )
+    reads = Runtime(environ={**sandbox.environ, "S": "canary" + "OfTheVault"}, platform=sandbox)
+    assert (await Workspace.open(root, runtime=reads).apply()).status is Status.APPLIED
+    without = Runtime(environ=sandbox.environ, platform=sandbox)
+    with pytest.raises(InvalidProject):
+        Workspace.open(root, runtime=without)
+    assuming = Workspace.open(root, runtime=without, assumes_secrets=True)
+    planned = await assuming.plan()
+    assert planned.plan.changes == ()
+    assert [(str(one.address), one.source) for one in planned.plan.assumed] == [("Secret/s", "env:S")]
+    for plan in (None, planned):
+        with pytest.raises(UnusablePlan, match="env:S; apply with a workspace that reads them"):
+            await assuming.apply(plan)
+    assert (await Workspace.open(root, runtime=reads, assumes_secrets=True).apply()).status is Status.UNCHANGED
 
 
 async def test_nothing_is_sent_when_the_caller_declines(sandbox: Sandbox, root: Path) -> None:
