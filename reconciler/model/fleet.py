@@ -247,6 +247,7 @@ class TaskRecord(Struct, frozen=True):
     started      seconds since 1970
     ended        seconds since 1970
     health       of a drift check that judged it: the objects that are not healthy; None: unknown
+    alive        last heartbeat of its last worker, seconds since 1970
     """
 
     run: str
@@ -266,6 +267,7 @@ class TaskRecord(Struct, frozen=True):
     started: float | None = None
     ended: float | None = None
     health: CheckedHealth | None = None
+    alive: float | None = None
 
     @property
     def key(self) -> str:

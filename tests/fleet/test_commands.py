@@ -802,6 +802,34 @@ def test_a_second_apply_of_a_plan_that_is_being_applied_is_refused(shell: FleetS
     assert "Other runs:\n  RUN  plan   succeeded" in shell.fleet("status").out  # no third run
 
 
+def test_an_interrupted_apply_is_resumed_and_its_plan_is_not_applied_anew(shell: FleetShell) -> None:
+    write(shell)
+    assert shell.fleet("plan", "--quiet").code == 0
+    plan = shell.newest()
+    sent: list[int] = []
+
+    def interrupt() -> None:
+        if not sent:
+            sent.append(os.getpid())
+            os.kill(os.getpid(), signal.SIGINT)
+
+    shell.on_request = interrupt
+    assert shell.fleet("apply", plan, "--auto-approve", "--quiet").code == 130
+    again = shell.fleet("apply", plan, "--auto-approve", "--quiet")
+    assert (again.code, again.err) == (
+        64,
+        "error: nothing was changed: apply RUN of this plan has not ended for 3 members (acme, globex, initech)\n"
+        "to continue it: reconciler fleet resume RUN\n",
+    )
+    other = shell.fleet("apply", "--auto-approve", "--quiet", "--select", "tier=canary")
+    assert other.code == 0
+    assert "note: apply RUN of another plan has not ended; to continue it: reconciler fleet resume RUN\n" in other.err
+    assert shell.fleet("resume", "--quiet").code == 0
+    assert "Nothing to apply" in shell.fleet("apply", "--auto-approve").out
+    for account in shell.sandbox.accounts.values():
+        assert len(account.get("/reserved_domains")["reserved_domains"]) == 1
+
+
 def shell_text(text: str) -> str:
     return re.sub(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", "RUN", text)
 

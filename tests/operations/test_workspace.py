@@ -133,11 +133,9 @@ async def test_a_workspace_that_assumes_secrets_plans_without_them_and_applies_n
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     vault = {"kind": "Vault", "name": "v", "spec": {"name": "v"}}
-    secret = {"kind": "Secret", "name": "s", "spec": {"name": "s", "vault_id": {"ref": "Vault/v"}}}
+    spec = {"name": "s", "vault_id": {"ref": "Vault/v"}, "value": {"from_env": "S"}}
     root = write_project(tmp_path / "project", vault)
-    (root / "manifests/s.yaml").write_text(
-        json.dumps({**secret, "spec": {**secret["spec"], "value": {"from_env": "S"}}})
-    )
+    (root / "manifests/s.yaml").write_text(json.dumps({"kind": "Secret", "name": "s", "spec": spec}))
     reads = Runtime(environ={**sandbox.environ, "S": "canary" + "OfTheVault"}, platform=sandbox)
     assert (await Workspace.open(root, runtime=reads).apply()).status is Status.APPLIED
     without = Runtime(environ=sandbox.environ, platform=sandbox)

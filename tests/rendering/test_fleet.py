@@ -68,6 +68,24 @@ def test_colors_add_no_information_to_a_run() -> None:
     assert "\x1b[1;31mFailed: 2 members" in colored
 
 
+@pytest.mark.parametrize("render", [text.render_status, text.render_text, markdown.render_markdown])
+def test_members_without_a_heartbeat_are_named_with_the_time_of_the_last_one(render: Callable[[RollUp], str]) -> None:
+    running = [
+        replace(task(place, TaskState.RUNNING), alive=NOON - age)
+        for place, age in ((1, 15.0), (2, 59.0), (3, 300.0), (4, 3600.0))
+    ]
+    ended = replace(task(5), alive=NOON - 7200.0)
+    rollup = build_rollup(fleets.fleet(5), RUN, [*running, ended], {}, NOON)
+    assert [member for member, _ in rollup.silent] == ["shop-4", "shop-3"]
+    shown = " ".join(render(rollup).split())
+    assert (
+        "No heartbeat from shop-4 since 2026-11-23 11:00 UTC (60 min), shop-3 since 2026-11-23 11:55 UTC (5 min): "
+        "the worker hangs or died, or cannot reach the store" in shown
+    )
+    closed = build_rollup(fleets.fleet(5), replace(RUN, state=RunState.FAILED), [*running, ended], {}, NOON)
+    assert closed.silent == ()
+
+
 def test_the_markdown_of_a_plan_has_each_shape_once() -> None:
     compare("fleet-plan.md", markdown.render_markdown(PLANNED))
 

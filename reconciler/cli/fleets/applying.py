@@ -15,6 +15,8 @@ from reconciler.cli.fleets.running import execute, hold_plan, start
 from reconciler.cli.fleets.session import FleetSession, require_run, roll_up
 from reconciler.cli.terminal import exit_codes, output
 from reconciler.model.fleet import RunState, RunVerb, TaskState
+from reconciler.rendering.fleet import phrases
+from reconciler.rendering.fleet.reasons import NAMED
 from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.fleet.text import render_text
 from reconciler.rendering.text_tools import count
@@ -44,6 +46,7 @@ def apply(options: FleetOptions, review: Review, *, wait: bool) -> int:
             return await _apply(session, records, rollup)
 
     async def _apply(session: FleetSession, records: FleetRecords, rollup: RollUp) -> int:
+        await _refuse_if_open(session, records, rollup.run.id)
         approved = _approve_shapes(rollup, review.shapes)
         _show_plans(rollup, options, ask=review.ask)
         if not approved:
@@ -57,6 +60,27 @@ def apply(options: FleetOptions, review: Review, *, wait: bool) -> int:
         return await work_on(session, records, run, wait=wait)
 
     return with_records(options, act)
+
+
+async def _refuse_if_open(session: FleetSession, records: FleetRecords, plan: str) -> None:
+    """Raises Stop if an apply of this plan has not ended for a member that is selected: it would be applied twice.
+
+    Names open applies of other plans: what they left is part of no new plan of theirs.
+    """
+    for run in await records.list_open_applies(session.fleet.name):
+        resume = f"reconciler fleet resume {run.id}"
+        if run.reviewed != plan:
+            output.print_note(f"note: apply {run.id} of another plan has not ended; to continue it: {resume}")
+            continue
+        left = {task.member for task in await records.tasks(run.id) if not task.state.is_final}
+        if selected := sorted(member for member in left if _is_selected(session, member)):
+            named = phrases.list_first(selected[:NAMED], len(selected))
+            raise exit_codes.Stop(
+                exit_codes.USAGE,
+                f"error: nothing was changed: apply {run.id} of this plan has not ended for "
+                f"{count(len(selected), 'member')} ({named})",
+                f"to continue it: {resume}",
+            )
 
 
 async def _is_confirmed(rollup: RollUp, approved: frozenset[str]) -> bool:

@@ -59,6 +59,9 @@ class _Page:
         yield ""
         yield " · ".join(f"{label}: {code(text)}" for label, text in phrases.describe_run(rollup))
         yield ""
+        if silent := phrases.describe_silent(rollup):
+            yield f"⚠️ {code(cut(silent, _LONGEST))}"
+            yield ""
         if rollup.run.reason and (end := phrases.describe_end(rollup)):
             yield f"❌ {code(cut(end, _LONGEST))}"
             yield ""

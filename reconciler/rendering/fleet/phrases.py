@@ -156,6 +156,19 @@ def describe_run(rollup: RollUp) -> Iterator[tuple[str, str]]:
     yield from ((label, sanitize(text)) for label, text in known if text)
 
 
+def describe_silent(rollup: RollUp) -> str:
+    """`No heartbeat from m055 since 2026-11-26 17:00 UTC (5 min) and 4 more: …`; empty if every worker sends them."""
+    silent = rollup.silent
+    if not silent:
+        return ""
+    named = ", ".join(
+        f"{sanitize(member)} since {format_time(alive)} ({format_seconds(rollup.at - alive)})"
+        for member, alive in silent[:_FEW]
+    )
+    more = f" and {len(silent) - _FEW} more" if len(silent) > _FEW else ""
+    return f"No heartbeat from {named}{more}: the worker hangs or died, or cannot reach the store"
+
+
 def describe_end(rollup: RollUp) -> str:
     """Why the run failed, or that it waits; empty if it ended well, or goes on."""
     run = rollup.run

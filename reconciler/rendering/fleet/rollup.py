@@ -23,6 +23,7 @@ from reconciler.rendering.fleet.reasons import NAMED, Pattern, ReasonRow, abstra
 from reconciler.rendering.fleet.waits import Wait, WaveRow, build_waves, count_states, describe_gate, states_of_members
 from reconciler.rendering.wire import plan_json
 
+SILENT_SECONDS = 60.0  # without a heartbeat, of which a worker sends one every 15 s
 ADDED = "added"  # among counts by action: children that were added on the platform, and are not declared
 
 
@@ -92,6 +93,7 @@ class RollUp(Struct, frozen=True):
     plans       exemplars by shape
     patterns    the reason of each task in which what differs between members is apart, in the order of `tasks`
     labels      labels of each member
+    silent      members of an open run whose worker hangs or died, with the time of its last heartbeat, the oldest first
     """
 
     fleet: str
@@ -114,6 +116,7 @@ class RollUp(Struct, frozen=True):
     exemplars: Mapping[str, Shape] = field(default_factory=dict)
     patterns: tuple[Pattern, ...] = ()
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    silent: tuple[tuple[str, float], ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -211,7 +214,14 @@ def build_rollup(
         exemplars=dict(shapes),
         patterns=patterns,
         labels={member: fleet.members[member].labels for member in members if member in fleet.members},
+        silent=_find_silent(tasks, now) if run.state is RunState.OPEN else (),
     )
+
+
+def _find_silent(tasks: Iterable[TaskRecord], now: float) -> tuple[tuple[str, float], ...]:
+    running = (task for task in tasks if task.state is TaskState.RUNNING and task.alive is not None)
+    silent = {task.member: task.alive or 0.0 for task in running if now - (task.alive or 0.0) > SILENT_SECONDS}
+    return tuple(sorted(silent.items(), key=lambda item: (item[1], item[0])))
 
 
 def _is_unfinished(run: Run, tasks: Iterable[TaskRecord]) -> bool:

@@ -209,6 +209,8 @@ class _Page:
             yield from self.block(changes, 0, Paint.STRONG)
         if health := phrases.describe_health(self.rollup):
             yield from self.block(health, 0, Paint.STRONG)
+        if silent := phrases.describe_silent(self.rollup):
+            yield from self.block(f"{silent}.", 0, Paint.ALARM)
         if end := phrases.describe_end(self.rollup):
             yield from self.block(f"{end}.".replace("..", "."), 0, Paint.CHANGED)
 

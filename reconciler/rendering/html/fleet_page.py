@@ -131,7 +131,7 @@ def _status(rollup: RollUp) -> Status:
     elif run.verb is not RunVerb.DRIFT and not rollup.changed:
         level, text = "quiet", "No changes"
     lines = [phrases.describe_members(rollup), phrases.describe_changes(rollup), phrases.describe_health(rollup)]
-    lines.append(phrases.describe_end(rollup))
+    lines += [phrases.describe_silent(rollup), phrases.describe_end(rollup)]
     return Status(level, text, [line for line in lines if line])
 
 

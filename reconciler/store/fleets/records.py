@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
-from reconciler.model.fleet import Pause, Run, RunState, Shape, TaskRecord, TaskState
+from reconciler.model.fleet import Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState
 from reconciler.store import database, encoding, lock, schema
 from reconciler.store.clock import now_expression
 from reconciler.store.database import Timeouts
@@ -149,6 +149,12 @@ class FleetRecords:
         """The last runs of a fleet, newest first."""
         query = select(_RUNS).where(_RUNS.c.fleet == fleet).order_by(_RUNS.c.created.desc(), _RUNS.c.id.desc())
         return tuple(self._run(row) for row in await self._rows(query.limit(limit)))
+
+    async def list_open_applies(self, fleet: str) -> tuple[Run, ...]:
+        """The applies of a fleet that have not ended, newest first."""
+        is_open = (_RUNS.c.verb == RunVerb.APPLY.value) & (_RUNS.c.state == RunState.OPEN.value)
+        query = select(_RUNS).where(_RUNS.c.fleet == fleet, is_open).order_by(_RUNS.c.created.desc(), _RUNS.c.id.desc())
+        return tuple(self._run(row) for row in await self._rows(query))
 
     async def update_run(
         self,

@@ -64,6 +64,7 @@ def read_task(row: Row[Any], place: str) -> TaskRecord:
             row.started,
             row.ended,
             codec.decode(CheckedHealth, json.loads(row.health), _read_secret, {}) if row.health is not None else None,
+            row.alive,
         )
     except ValueError as error:
         raise Damaged(place, str(error)) from error
