@@ -133,8 +133,6 @@ def main(arguments: Sequence[str] | None = None, runtime: Runtime | None = None)
     runtime    replacements for tests: clock, platform, sinks
     """
     arguments = sys.argv[1:] if arguments is None else arguments
-    # Otherwise pydantic reads the metadata of every installed package in search of plugins.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Most objects of a command live until it ends: default garbage collection would take a third of the run time.
     gc.set_threshold(1_000_000, 20, 100)
     lean_imports.install()
