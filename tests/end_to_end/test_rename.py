@@ -118,6 +118,21 @@ def test_the_plan_after_it_is_a_move_only(shop: Project, sandbox: Sandbox) -> No
     assert shop("apply", "-y", "--quiet").out == "Applied: 1 moved.\n"
 
 
+def test_the_plan_after_the_rename_of_an_instance_moves_all_of_its_resources(on_sandbox: Project) -> None:
+    lan = "{cidr: 192.0.2.0/24, action: allow}"
+    on_sandbox.write(
+        "components/site.yaml", f"inputs: {{}}\n---\nkind: IPPolicy\nname: p\nspec: {{}}\nrules: {{lan: {lan}}}\n"
+    )
+    on_sandbox.write("manifests/all.yaml", "component: site\nname: ${{ each.key }}\nfor_each: [rome, oslo]\n")
+    assert on_sandbox("apply", "-y", "--quiet").code == 0
+    assert on_sandbox("rename", "site/oslo", "site/bern").code == 0
+    assert on_sandbox("rename", "IPPolicyRule/rome-p-lan", "IPPolicyRule/rome-p-net").code == 0
+    plan = json.loads(on_sandbox("plan", "--format", "json").out)
+    assert {(change["address"], change["action"]) for change in plan["changes"]} == {
+        ("IPPolicy/bern-p", "move"), ("IPPolicyRule/bern-p-net", "move"), ("IPPolicyRule/rome-p-net", "move")
+    }  # fmt: skip
+
+
 def test_a_dry_run_writes_nothing(shop: Project) -> None:
     before = read(shop, *FILES)
     answer = shop("rename", "TLSEdge/pay", "TLSEdge/payments", "--dry-run")

@@ -160,6 +160,13 @@ def test_an_instance_of_a_list_of_uses_moves_by_its_key(project: ProjectFolder) 
             },
             "moved is no map from the keys of for_each",
         ),
+        (
+            {
+                "manifests/a.yaml": "kind: IPPolicy\nname: ${{ each.key }}\nfor_each: [n-a]\nspec: {}\nrules:\n"
+                "  lan: {cidr: 10.0.0.0/8, action: allow, moved: 'IPPolicyRule/${{ each.key }}-x'}\n"
+            },
+            "moved of an inline child uses each.key, and would name another former address; apply what it says",
+        ),
     ],
 )
 def test_an_item_that_cannot_be_renamed_is_refused_with_the_reason(

@@ -129,6 +129,9 @@ def _new_key(keys: Mapping[str, Node], new: Address, former: str) -> str:
         end = f" and ends with {after!r}" if after else ""
         raise Unpatchable(f"its name is {template}: a name from the same list begins with {before!r}{end}")
     key = new.name[len(before) : len(new.name) - len(after)]
+    if any("each.key" in text for moved in _moves_of_entries(keys) for text in _texts(moved)):
+        reason = "moved of an inline child uses each.key, and would name another former address"
+        raise Unpatchable(f"{reason}; apply what it says, remove that line, and rename then")
     if where := next(_find_uses(keys), ""):
         raise Unpatchable(
             f"{where} uses each.key too, and would change; write that value in each item, as each.value.NAME, and "
@@ -142,6 +145,13 @@ def _find_uses(keys: Mapping[str, Node]) -> Iterator[str]:
     for key, node in keys.items():
         if key not in ("name", KEY, "moved") and any("each.key" in text for text in _texts(node)):
             yield key
+
+
+def _moves_of_entries(keys: Mapping[str, Node]) -> Iterator[Node]:
+    """The values of `moved` in the entries of inline children."""
+    for name in rename.maps_of(keys):
+        for _, entry in rename.pairs_of(keys[name]):
+            yield from (node for key, node in rename.pairs_of(entry) if key.value == "moved")
 
 
 def _texts(node: Node) -> Iterator[str]:

@@ -11,6 +11,7 @@ from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Ref, Template, canonical, has_secret
 from reconciler.planning.comparing.name_references import resolve_names
 from reconciler.project.documents.envelope import Draft
+from reconciler.project.documents.merge import MergedDocument
 from reconciler.project.manifests.checks.by_kind import ByKind
 
 
@@ -103,4 +104,16 @@ def find_conflicting_moves(declarations: Mapping[Address, Declaration]) -> Itera
                     else f"{before} is also a former address of {other.address} ({other.position})"
                 )
                 subject, values = f"{declaration.address}.moved", {"first": str(other.address)}
-                yield Problem(text, "remove one of the two", subject, where, code="invalid-move", values=dict(values))
+                is_one_line = before != other.address and other.positions.get(("moved",)) == where
+                remedy = _advise_item(declaration) if is_one_line else "remove one of the two"
+                yield Problem(text, remedy, subject, where, code="invalid-move", values=dict(values))
+
+
+def _advise_item(declaration: Declaration) -> str:
+    """The remedy for a former name that every item of `for_each` has."""
+    own = declaration.positions.own if isinstance(declaration.positions, MergedDocument) else None
+    if own is None or own.is_entry:
+        return "write ${{ each.key }} where the former names differ"
+    written = own.spot(("moved",)).written_value
+    former = next((str(name) for name in (written if isinstance(written, list) else [written])), "OLDNAME")
+    return f"name the item that had it: moved: {{KEY: {former}}}"
