@@ -10,7 +10,7 @@ from reconciler import kinds
 from reconciler.model.value import Hidden, Secret, Value, digest
 from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.plan_fields import hide_secrets, list_created_fields, show_fields
-from tests.harness.builders import at, declare, ref, secret
+from tests.harness.builders import at, declare, make_plan, ref, secret
 
 
 def test_a_secret_in_a_plan_is_a_digest_for_its_path() -> None:
@@ -42,3 +42,21 @@ def test_the_fields_of_a_create_have_their_positions_in_the_manifest() -> None:
     declared = replace(declared, positions={("spec", "description"): position})
     (change,) = list_created_fields(kinds.get("TLSEdge"), {"description": "x", "metadata": ""}, declared)
     assert (change.path, change.old, change.new, change.position) == ("description", None, "x", position)
+
+
+def test_a_module_of_defaults_is_shown_by_its_values_and_sent_as_it_is_written() -> None:
+    policy = "certificate_management_policy"
+    for written in ({}, {"authority": "letsencrypt"}):
+        plan = make_plan(declare("ReservedDomain/d", {"domain": "d.example.com", policy: written}))
+        assert [(change.path, change.new) for change in plan.changes[0].fields] == [
+            ("domain", "d.example.com"),
+            (f"{policy}.authority", "letsencrypt"),
+            (f"{policy}.private_key_type", "ecdsa"),
+        ]
+        assert plan.calls[0].body == {"domain": "d.example.com", policy: written}
+    (change,) = make_plan(declare("HTTPSEdge/e", {"tls_termination": {}})).changes
+    assert [path.path for path in change.fields if path.path.startswith("tls_termination")] == [
+        "tls_termination.enabled"
+    ]
+    unmanaged = make_plan(declare("ReservedDomain/d", {"domain": "d.example.com"}))
+    assert unmanaged.calls[0].body == {"domain": "d.example.com"}

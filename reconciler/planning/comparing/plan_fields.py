@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import CanonicalFields, collect_applied
+from reconciler.model.canonical import CanonicalFields, collect_applied, leaves
 from reconciler.model.change import ChangedBy, FieldChange
 from reconciler.model.fields.annotations import CreateOnly, PathOnly
+from reconciler.model.fields.field import Shape
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration
 from reconciler.model.value import Hidden, Secret, UnreadSecret, Value, digest, has_secret
@@ -61,10 +62,19 @@ def list_created_fields(kind: Kind, want: CanonicalFields, declaration: Declarat
     )
 
 
+def _show_defaults(kind: Kind, want: CanonicalFields, path: str) -> Iterator[tuple[str, Value]]:
+    """The values that an object has which is set with only defaults, as an update that sets it would list them."""
+    field = kind.by_name.get(path)
+    inside = leaves(field, want[path]) if field is not None and field.shape is Shape.OBJECT else ()
+    shown = [(place, value) for place, _, value in inside if value not in (None, "", [], {})]
+    yield from shown or ((path, {}),)
+
+
 def _list_created(kind: Kind, want: CanonicalFields, spec: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
     """The place of the object, which no owner record holds, then what one would record, then what is never compared."""
     yield from ((field.name, want[field.name]) for field in kind.fields if PathOnly in field and field.name in want)
-    yield from collect_applied(kind, want).items()
+    for path, value in collect_applied(kind, want).items():
+        yield from _show_defaults(kind, want, path) if value == {} else ((path, value),)
     for field in kind.fields:
         if CreateOnly in field and spec.get(field.name) is not None:
             yield field.name, spec[field.name]
