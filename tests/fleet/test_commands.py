@@ -802,7 +802,7 @@ def test_a_second_apply_of_a_plan_that_is_being_applied_is_refused(shell: FleetS
     assert "Other runs:\n  RUN  plan   succeeded" in shell.fleet("status").out  # no third run
 
 
-def test_an_interrupted_apply_is_resumed_and_its_plan_is_not_applied_anew(shell: FleetShell) -> None:
+def test_an_interrupted_apply_is_resumed_and_its_plan_is_not_applied_again(shell: FleetShell) -> None:
     write(shell)
     assert shell.fleet("plan", "--quiet").code == 0
     plan = shell.newest()

@@ -38,7 +38,7 @@ class Machine:
             (root / "tools" / name).symlink_to(shutil.which(name) or "/nowhere")
 
     def install(self, folder: str, name: str, known: dict[str, str], minor: int = 12) -> None:
-        """A stand-in that answers questions as such an interpreter, and notes that it is asked for an environment."""
+        """A script that answers questions as such an interpreter, and notes that it is asked for an environment."""
         place = self.root / folder
         place.mkdir(exist_ok=True)
         self.folders = [*dict.fromkeys((*self.folders, place))]

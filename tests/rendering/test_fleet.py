@@ -77,10 +77,10 @@ def test_members_without_a_heartbeat_are_named_with_the_time_of_the_last_one(ren
     ended = replace(task(5), alive=NOON - 7200.0)
     rollup = build_rollup(fleets.fleet(5), RUN, [*running, ended], {}, NOON)
     assert [member for member, _ in rollup.silent] == ["shop-4", "shop-3"]
-    shown = " ".join(render(rollup).split())
+    rendered = " ".join(render(rollup).split())
     assert (
         "No heartbeat from shop-4 since 2026-11-23 11:00 UTC (60 min), shop-3 since 2026-11-23 11:55 UTC (5 min): "
-        "the worker hangs or died, or cannot reach the store" in shown
+        "the worker hangs or died, or cannot reach the store" in rendered
     )
     closed = build_rollup(fleets.fleet(5), replace(RUN, state=RunState.FAILED), [*running, ended], {}, NOON)
     assert closed.silent == ()
