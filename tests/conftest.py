@@ -15,6 +15,7 @@ import pkgutil
 import re
 import resource
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from hypothesis import Phase, settings
 
 import reconciler
 from reconciler.cli.terminal import output
-from tests.harness.tiers import FULL_EXAMPLES, QUICK_EXAMPLES
+from tests.harness.tiers import FULL_EXAMPLES, QUICK_EXAMPLES, is_quick
 
 pytest_plugins = [f"tests.harness.{name}" for name in ("collector", "golden", "project", "sandboxes", "silence")]
 
@@ -43,6 +44,11 @@ READ_BY_THE_PRODUCT = re.compile(
     r"|RECONCILER_(?!TEST_|YAML_SERVER$|CLIENTS$|SCREENSHOTS$)"
 )
 
+ZONES = {
+    "quick": "NST+3:30",
+    "full": "LINT-14",
+}  # 3:30 behind UTC and 14:00 before it, also without a database of zones
+
 MEMORY, ENOUGH = Path("/dev/shm"), 1 << 30  # bytes  # noqa: S108 - pytest makes a folder of its own user there
 
 settings.register_profile("quick", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None)
@@ -59,10 +65,12 @@ settings.load_profile("quick")
 
 def pytest_configure() -> None:
     """Removes the environment variables of a pipeline or a user that the product reads. Puts temporary folders in
-    memory if there is enough: stores wait for the disk after each transaction."""
+    memory if there is enough: stores wait for the disk after each transaction. Sets a time zone other than UTC."""
     gc.set_threshold(50_000, 20, 100)
     for name in [name for name in os.environ if READ_BY_THE_PRODUCT.match(name)]:
         del os.environ[name]
+    os.environ["TZ"] = ZONES["quick" if is_quick() else "full"]
+    time.tzset()
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # pytest's variable for the root of `tmp_path`
 

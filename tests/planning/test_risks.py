@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from reconciler import kinds
+from reconciler.access.policies import ACTIONS
 from reconciler.cli.commands.plan import command as plan_command
 from reconciler.model.change import Action, ChangedBy, FieldChange, Order, Risk
 from reconciler.model.fields.field import Field
@@ -461,3 +462,89 @@ def test_risks_are_sorted_by_weight() -> None:
     )
     found = find_risks(decision)
     assert found == (Risk.RUNS_COMMAND, Risk.ISSUES_CREDENTIAL, Risk.DISABLES_AGENT)
+
+
+# --- every action of a traffic policy ---------------------------------------------------------------------------------
+
+SIGNED_IN = {"issuer_url": "https://id.example.com", "client_id": "a", "client_secret": "s"}
+REPLACED = {"replacements": [{"from": "a", "to": "b"}]}
+SIGNED = {"provider": "github", "secret": "s"}
+TOKENS = {
+    "issuer": {"allow_list": [{"value": "https://id.example.com"}]},
+    "audience": {"allow_list": [{"value": "shop"}]},
+    "http": {"tokens": [{"type": "jwt", "method": "header", "name": "Authorization"}]},
+    "jws": {"allowed_algorithms": ["RS256"], "keys": {"sources": {"additional_jkus": ["https://id.example.com/k"]}}},
+}
+GATES: dict[str, Spec] = {  # who passes them gets through
+    "basic-auth": {"credentials": ["ann:long-enough-word"]},
+    "close-connection": {},
+    "deny": {"status_code": 403},
+    "forward-internal": {"url": "https://x.internal"},  # the other endpoint may have a gate
+    "jwt-validation": TOKENS,
+    "oauth": {"provider": "google"},
+    "oidc": SIGNED_IN,
+    "openid-connect": SIGNED_IN,
+    "restrict-ips": {"enforce": True, "allow": ["203.0.113.0/24"]},
+    "saml": {"idp_metadata": "<xml/>"},
+    "verify-webhook": SIGNED,
+    "webhook-validation": SIGNED,
+}
+FILTERING: dict[str, Spec] = {  # they refuse some requests of everybody
+    "owasp-crs-request": {},
+    "owasp-crs-response": {},
+    "rate-limit": {
+        "name": "all",
+        "algorithm": "sliding_window",
+        "capacity": 30,
+        "rate": "60s",
+        "bucket_key": ["conn.client_ip"],
+    },
+    "user-agent-filter": {"deny": ["bot"]},
+}
+HARMLESS: dict[str, Spec] = {
+    "add-headers": {"headers": {"a": "b"}},
+    "ai-gateway": {"on_error": "halt"},
+    "circuit-breaker": {"error_threshold": "0.5"},
+    "compress-response": {},
+    "custom-response": {"status_code": 404},
+    "http-request": {"url": "https://hooks.example.com"},
+    "log": {"metadata": {"a": "b"}},
+    "redirect": {"to": "https://b.example.com"},
+    "remove-headers": {"headers": ["a"]},
+    "request-body-find-replace": REPLACED,
+    "response-body-find-replace": REPLACED,
+    "set-vars": {"vars": [{"a": "b"}]},
+    "sse-find-replace": REPLACED,
+    "url-rewrite": {"to": "/b"},
+}
+TLS = {"terminate-tls": {"min_version": "1.3"}}  # on a connection, and not on a request
+PLACES = {"owasp-crs-response": "on_http_response", "response-body-find-replace": "on_http_response"}
+PLACES |= {"compress-response": "on_http_response", "sse-find-replace": "on_event_stream_message"}
+
+
+def removal_of(action: str, config: Spec) -> set[Risk]:
+    rule = {"actions": [{"type": action, "config": config}]}
+    kind, answer = ("TLSEdge", []) if action in TLS else ("CloudEndpoint", [ANSWER])
+    if kind == "TLSEdge":
+        return risks(kind, {"traffic_policy": {"value": {"on_tcp_connect": [rule]}}}, {})
+    place = PLACES.get(action, "on_http_request")
+    before = {"on_http_request": answer, place: [rule, *(answer if place == "on_http_request" else [])]}
+    return risks(
+        kind,
+        {"url": "https://a.example.com", "traffic_policy": before},
+        {"url": "https://a.example.com", "traffic_policy": {"on_http_request": answer}},
+    )
+
+
+@pytest.mark.parametrize(("action", "config"), {**GATES, **FILTERING, **TLS}.items())
+def test_an_action_that_refuses_requests_is_not_removed_without_the_risk(action: str, config: Spec) -> None:
+    assert Risk.WIDENS_ACCESS in removal_of(action, config)
+
+
+@pytest.mark.parametrize(("action", "config"), HARMLESS.items())
+def test_any_other_action_is_removed_without_the_risk(action: str, config: Spec) -> None:
+    assert Risk.WIDENS_ACCESS not in removal_of(action, config)
+
+
+def test_each_action_is_removed_in_a_test() -> None:
+    assert sorted([*GATES, *FILTERING, *TLS, *HARMLESS]) == sorted(ACTIONS)
