@@ -98,7 +98,7 @@ def test_only_the_words_of_yaml_1_2_are_no_text(word: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "meant"), NUMBERS.items())
-def test_a_number_has_the_value_that_yaml_1_2_gives_it(text: str, meant: object) -> None:
+def test_a_number_has_its_value_of_yaml_1_2(text: str, meant: object) -> None:
     found = read_by_each_reader(text)
     assert (found, {type(value) for value in found}) == ([meant] * 3, {type(meant)})
     older = yaml.safe_load(text)

@@ -489,7 +489,7 @@ GATES: dict[str, Spec] = {  # who passes them gets through
     "verify-webhook": SIGNED,
     "webhook-validation": SIGNED,
 }
-FILTERING: dict[str, Spec] = {  # they refuse some requests of everybody
+FILTERING: dict[str, Spec] = {  # they refuse some requests of everyone
     "owasp-crs-request": {},
     "owasp-crs-response": {},
     "rate-limit": {
