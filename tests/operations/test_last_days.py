@@ -58,10 +58,11 @@ def test_known_drift_is_ignored_to_the_end_of_its_last_day(
 
 def test_an_approval_is_valid_to_the_end_of_its_last_day(on_sandbox: Project, at: Callable[[str], None]) -> None:
     on_sandbox.declare(*policies("a"))
-    for moment in ("2031-03-17T00:00:00", "2031-03-17T23:59:59"):
-        at(moment)
-        asked = on_sandbox("plan", "--fail-on", "approvals")
-        assert (asked.code, f'until: "{DAY}"' in asked.err) == (4, True), asked.err
+    at("2031-03-17T00:00:00")
+    assert f'until: "{DAY}"' in on_sandbox("plan", "--fail-on", "approvals").err
+    at("2031-03-17T23:59:59")
+    asked = on_sandbox("plan", "--fail-on", "approvals")
+    assert (asked.code, f'until: "{DAY}"' in asked.err) == (4, True), asked.err
     on_sandbox.write("approvals.yaml", asked.err[asked.err.index("approvals:\n") :])
     at(LAST)
     assert on_sandbox("plan", "--fail-on", "approvals").code == 0
