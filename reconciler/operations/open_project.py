@@ -25,11 +25,12 @@ from reconciler.operations import access_checks, policy_checks
 from reconciler.operations.opening.account_reading import AccountReading
 from reconciler.operations.opening.source import invalid_project
 from reconciler.operations.opening.stores import open_existing_store
-from reconciler.operations.reporting import OnEvent, ReadRetried, ignore_event
+from reconciler.operations.reporting import Note, OnEvent, ReadRetried, ignore_event
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.selection import resources_to_replace
 from reconciler.planning import planner
 from reconciler.planning.deciding.options import PlanOptions
+from reconciler.planning.selected_kinds import find_needed_kinds, is_independent
 from reconciler.project.documents.resolve import Variable
 from reconciler.project.settings.config import Config
 
@@ -139,6 +140,20 @@ class OpenProject:
         async with open_existing_store(self.config) as store, self.open_reader(on_event) as reader:
             return await self.account_reading.read(reader, store, only=only, on_event=on_event)
 
+    async def take_selected_snapshot(self, on_event: OnEvent = ignore_event) -> Snapshot:
+        """Reads only the lists that a plan of the selected resources needs, if others would change nothing in it."""
+        whole = self.base is not None or self.load_rules() or self.load_tests()
+        needed = None if whole else find_needed_kinds(self.manifest, kinds.list_planned(), self.options)
+        if needed is None:
+            return await self.take_snapshot(on_event=on_event)
+        async with open_existing_store(self.config) as store, self.open_reader(on_event) as reader:
+            snapshot = await self.account_reading.read(reader, store, within=needed, on_event=on_event)
+            if is_independent(self._draft(snapshot), snapshot):
+                text = f"read {len(snapshot.listings)} of {len(kinds.every())} kinds, which the selected resources need"
+                on_event(Note(text, is_detail=True))
+                return snapshot
+            return await self.account_reading.read(reader, store, on_event=on_event)
+
     async def take_survey(
         self, *, also: Collection[str] = (), on_event: OnEvent = ignore_event
     ) -> tuple[Snapshot, Snapshot]:
@@ -162,10 +177,13 @@ class OpenProject:
 
     def plan_for(self, snapshot: Snapshot) -> Plan:
         """Plans the changes for a snapshot. Without findings of project policies."""
-        plan = self._complete(planner.plan(self.manifest, snapshot, kinds.list_planned(), self.options))
+        plan = self._draft(snapshot)
         if self.runtime.observer is not None:
             self.runtime.observer.on_plan(plan)
         return plan
+
+    def _draft(self, snapshot: Snapshot) -> Plan:
+        return self._complete(planner.plan(self.manifest, snapshot, kinds.list_planned(), self.options))
 
     def find_drift_of(self, snapshot: Snapshot, hide: Callable[[Plan], Plan]) -> Plan:
         """As `plan_for`; its `access` says what the platform changed. `hide` removes known drift."""

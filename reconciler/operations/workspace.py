@@ -106,15 +106,18 @@ class Workspace(OpenProject):
         allow: Allow | None = None,
         adopt: bool | None = None,
         base: str | None = None,
+        whole: bool = True,
         on_event: OnEvent = ignore_event,
     ) -> PlanResult:
         """Reads the account and plans its changes, with the API calls. Changes nothing. Parameters as in `select`.
 
-        base  a branch, tag or commit: its rules hold beside those of the project, and the plan tells the changes since
-              that commit from pending ones and drift. Raises UnusableBase
+        whole  reads every list, also those that the selection does not need. The page of the plan shows all
+        base   a branch, tag or commit: its rules hold beside those of the project, and the plan tells the changes since
+               that commit from pending ones and drift. Raises UnusableBase
         """
         chosen = self.select(selection, allow=allow, adopt=adopt).judge_by(base)
-        snapshot = await chosen.take_snapshot(on_event=on_event)
+        read = chosen.take_snapshot if whole else chosen.take_selected_snapshot
+        snapshot = await read(on_event=on_event)
         check_selection(chosen.options, chosen.manifest, snapshot, on_event)
         findings = chosen.with_policy_findings(chosen.plan_for(snapshot), snapshot)
         plan = replace(chosen.with_access_tests(findings, snapshot), created=chosen.runtime.now())

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
+from reconciler import Selection, Status, Workspace
 from reconciler.model.manifest import Ensure, Manifest
+from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.operations.errors import NothingSelected, OperationError
 from reconciler.operations.reporting import Note, OperationEvent, ignore_event
 from reconciler.operations.selection import check_selection, resources_to_replace
 from reconciler.planning.deciding.options import PlanOptions
+from reconciler.testing import Sandbox
 from tests.harness.builders import at, declare, live, manifest, record, snapshot
+from tests.harness.workspaces import bot, domain, open_on, policy, write_project
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
 
 OFFICE = manifest(declare("IPPolicy/office"), declare("IPPolicy/lan"), declare("BotUser/gone", ensure=Ensure.ABSENT))
 
@@ -147,3 +161,67 @@ def test_the_remedy_of_an_error_is_its_last_line() -> None:
     assert str(OperationError("a", "b", remedy="c")) == "a\nb\nc"
     assert str(OperationError("a", "b")) == "a\nb"
     assert OperationError("a", remedy="c").lines == ("a",)
+
+
+async def find_read_paths(sandbox: Sandbox, workspace: Workspace, *targets: str) -> tuple[Plan, set[str]]:
+    """The plan of the selected resources, and the lists that were read for it. The plan of all lists is the same."""
+    selection = Selection(targets)
+    whole = (await workspace.plan(selection=selection)).plan
+    sandbox.forget_log()
+    plan = (await workspace.plan(selection=selection, whole=False)).plan
+    for name in ("changes", "calls", "problems", "approvals", "access", "additions"):
+        assert getattr(plan, name) == getattr(whole, name)
+    return plan, {entry["path"].partition("?")[0] for entry in sandbox.log()}
+
+
+EDGE = {"kind": "TLSEdge", "name": "e", "spec": {"hostports": ["a.example.com:443"]}}
+
+
+async def test_a_plan_of_selected_resources_reads_only_the_lists_that_they_need(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    workspace = open_on(sandbox, write_project(tmp_path, domain("a"), policy("p"), bot("b"), EDGE))
+    assert (await workspace.apply()).status is Status.APPLIED
+    plan, paths = await find_read_paths(sandbox, workspace, "BotUser/*")
+    assert (plan.is_empty, paths) == (True, {"/bot_users"})
+    plan, paths = await find_read_paths(sandbox, workspace, "ReservedDomain/a")
+    assert (plan.is_empty, paths) == (True, {"/reserved_domains", "/tls_certificates", "/agent_ingresses"})
+    _, paths = await find_read_paths(sandbox, workspace, "TLSEdge/e")
+    assert "/ip_policies" in paths  # who can reach an edge depends on them
+    assert paths.isdisjoint({"/event_destinations", "/vaults", "/ssh_certificate_authorities"})
+
+
+@pytest.mark.parametrize("reason", ["delete", "policy", "access test", "update of few"])
+async def test_a_plan_whose_result_may_depend_on_other_lists_reads_all(
+    sandbox: Sandbox, tmp_path: Path, reason: str
+) -> None:
+    """Such as the share of the account that it deletes or updates."""
+    root = write_project(tmp_path, domain("d"), policy("p"), settings="policies: [rules/]\n")
+    (root / "rules").mkdir()
+    assert (await open_on(sandbox, root).apply()).status is Status.APPLIED
+    match reason:
+        case "delete":
+            write_project(tmp_path, policy("p"), settings="policies: [rules/]\n")
+        case "update of few":
+            write_project(
+                tmp_path, {**domain("d"), "spec": {"domain": "d.example.com", "description": "x"}}, policy("p")
+            )
+        case "policy":
+            (root / "rules" / "all.yaml").write_text("policy: a\ncheck: size(plan.changes) < 5\nmessage: many\n")
+        case "access test":
+            (root / "tests").mkdir()
+            (root / "tests" / "access.yaml").write_text(
+                "- {from: 203.0.113.9, to: 'tls://a.example.com', expect: deny}\n"
+            )
+    _, paths = await find_read_paths(sandbox, open_on(sandbox, root), "ReservedDomain/d")
+    assert "/ip_policies" in paths
+
+
+async def test_all_lists_are_read_if_no_object_of_the_last_apply_is_in_those_that_are_needed(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """The API key may be of another account."""
+    workspace = open_on(sandbox, write_project(tmp_path, policy("p")))
+    assert (await workspace.apply()).status is Status.APPLIED
+    _, paths = await find_read_paths(sandbox, workspace, "BotUser/*")
+    assert "/ip_policies" in paths

@@ -90,7 +90,8 @@ def command(
         snapshot_options.refuse_age_alone()
         opened = workspace = _open_to_destroy(common) if destroy else workspaces.open_partial_workspace(common)
         output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *files)
-        planned = workspaces.run(workspace.plan(base=base, on_event=ReadProgress(common.quiet)))
+        whole = any(form == "html" for form, _ in chosen)
+        planned = workspaces.run(workspace.plan(base=base, whole=whole, on_event=ReadProgress(common.quiet)))
     else:
         planned = snapshot_options.plan_offline(common, taken, max_age, base)
         opened = planned.project

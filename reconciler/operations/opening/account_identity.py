@@ -43,6 +43,12 @@ def account_mismatch(remembered: AccountMembership | None, account: str, stack: 
     return f"stack {stack} belongs to {account}, but {gone}: the API key may belong to another account"
 
 
+def is_witnessed(remembered: AccountMembership, snapshot: Snapshot) -> bool:
+    """Whether a list that was read shows an object of the stack's last apply."""
+    shown = {f"{kind}:{live.locator}" for kind, listing in snapshot.listings.items() for live in listing.objects}
+    return not shown.isdisjoint(remembered.witnesses)
+
+
 def membership_after(
     remembered: AccountMembership | None, account: str, plan: Plan, snapshot: Snapshot
 ) -> AccountMembership:

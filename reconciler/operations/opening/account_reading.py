@@ -53,14 +53,17 @@ class AccountReading(Struct, frozen=True):
         store: StoreReader | None,
         *,
         only: frozenset[str] | None = None,
+        within: frozenset[str] | None = None,
         also: Collection[str] = (),
         by_id: ById | None = None,
         on_event: OnEvent = ignore_event,
     ) -> Snapshot:
         """A snapshot of every kind, since the stack may own objects of any, or of the kinds in `only`.
 
-        also   kinds of an agent to read although the project does not use them
-        by_id  objects of which only modules are managed; None: those of the manifests
+        within  of these kinds those that are read without `only`. All are read if none of their objects shows that this
+                is the stack's account
+        also    kinds of an agent to read although the project does not use them
+        by_id   objects of which only modules are managed; None: those of the manifests
 
         Waits for objects that a create of the stack made a moment ago until they are visible (`limits.settle_seconds`).
 
@@ -68,9 +71,10 @@ class AccountReading(Struct, frozen=True):
         """
         manifest, stack = self.manifest, self.manifest.stack
         bindings = await store.bindings(stack) if store else {}
+        limit = within if only is None else only
         snapshot = await observe(
             reader,
-            [kind for kind in _kinds_to_read(manifest, bindings, only or also) if only is None or kind.name in only],
+            [kind for kind in _kinds_to_read(manifest, bindings, only or also) if limit is None or kind.name in limit],
             bindings=bindings,
             receipts=await store.receipts(stack) if store else frozenset(),
             by_id=_objects_named_by_id(manifest) if by_id is None else by_id,
@@ -81,6 +85,8 @@ class AccountReading(Struct, frozen=True):
         )
         _refuse_unreadable(snapshot, self.account.base_url)
         membership = await store.membership(stack) if store else None
+        if within is not None and membership is not None and not account_identity.is_witnessed(membership, snapshot):
+            return await self.read(reader, store, by_id=by_id, on_event=on_event)
         unmarked = [kind.name for kind in kinds.every() if not kind.keeps_owner]
         secretive = [kind.name for kind in kinds.every() if kind.one_time]
         doubt = account_identity.account_mismatch(membership, self.account_name, stack, snapshot)
