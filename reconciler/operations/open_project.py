@@ -25,7 +25,7 @@ from reconciler.operations import access_checks, policy_checks
 from reconciler.operations.opening.account_reading import AccountReading
 from reconciler.operations.opening.source import invalid_project
 from reconciler.operations.opening.stores import open_existing_store
-from reconciler.operations.reporting import Note, OnEvent, ReadRetried, ignore_event
+from reconciler.operations.reporting import OnEvent, ReadRetried, ignore_event
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.selection import resources_to_replace
 from reconciler.planning import planner
@@ -149,8 +149,6 @@ class OpenProject:
         async with open_existing_store(self.config) as store, self.open_reader(on_event) as reader:
             snapshot = await self.account_reading.read(reader, store, within=needed, on_event=on_event)
             if is_independent(self._draft(snapshot), snapshot):
-                text = f"read {len(snapshot.listings)} of {len(kinds.every())} kinds, which the selected resources need"
-                on_event(Note(text, is_detail=True))
                 return snapshot
             return await self.account_reading.read(reader, store, on_event=on_event)
 

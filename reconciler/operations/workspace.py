@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
+from reconciler import kinds
 from reconciler.engine.observe import observe
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
@@ -16,7 +17,7 @@ from reconciler.model.snapshot import Listing
 from reconciler.operations.errors import UnusablePlan
 from reconciler.operations.open_project import Allow, OpenProject, Selection
 from reconciler.operations.opening.stores import open_existing_store
-from reconciler.operations.reporting import OnEvent, ignore_event
+from reconciler.operations.reporting import Note, OnEvent, ignore_event
 from reconciler.operations.results import ApplyResult, DriftResult, PlanResult, ValidationResult
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.selection import check_selection
@@ -119,6 +120,9 @@ class Workspace(OpenProject):
         read = chosen.take_snapshot if whole else chosen.take_selected_snapshot
         snapshot = await read(on_event=on_event)
         check_selection(chosen.options, chosen.manifest, snapshot, on_event)
+        if len(snapshot.listings) < (total := len(kinds.every())):
+            text = f"read {len(snapshot.listings)} of {total} kinds, which the selected resources need"
+            on_event(Note(text, is_detail=True))
         findings = chosen.with_policy_findings(chosen.plan_for(snapshot), snapshot)
         plan = replace(chosen.with_access_tests(findings, snapshot), created=chosen.runtime.now())
         if chosen.base is not None:

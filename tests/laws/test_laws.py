@@ -23,7 +23,6 @@ from reconciler.model.snapshot import Binding, Listing, LiveKey, Snapshot
 from reconciler.model.value import Ref
 from reconciler.operations.applying import plan_rules
 from reconciler.planning.planner import PlanOptions, plan
-from reconciler.planning.selected_kinds import find_needed_kinds, is_independent
 from reconciler.project.documents import validation
 from tests.harness.tiers import examples
 from tests.harness.world import RandomAccount, dump, order_last_first
@@ -442,36 +441,3 @@ def test_after_the_wrong_declaration_was_corrected_the_plan_is_the_same(
     assume(not rest.errors)
     world.carry_out(rest)
     assert make_plan(manifest, world).changes == ()
-
-
-TARGETS = st.lists(
-    st.sampled_from([f"{kind.name}/{name}" for kind in KINDS for name in ("*", "a")] + ["*/a", "TLS*", "*Edge*/b"]),
-    min_size=1,
-    max_size=2,
-)
-OF_SELECTION = (
-    *("changes", "calls", "problems", "approvals", "access", "additions"),
-    *("observed", "bindings", "names", "users", "forecast"),
-)
-
-
-@law
-@given(manifests(), manifests(), TARGETS, st.data())
-def test_a_plan_of_selected_resources_needs_no_other_lists(
-    before: Manifest, after: Manifest, targets: list[str], data: st.DataObject
-) -> None:
-    world = apply_manifest(before)
-    apply_manifest(move_to_other_stack(before), world)
-    for body in world.objects.values():
-        if body.get("description") and data.draw(st.booleans()):
-            body["description"] += " by hand"
-    after = replace(after, declarations={**before.declarations, **after.declarations})
-    options, snapshot = PlanOptions(targets=tuple(targets)), world.snapshot()
-    needed = find_needed_kinds(after, KINDS, options)
-    assume(needed is not None)
-    listed = {name: listing for name, listing in snapshot.listings.items() if name in (needed or ())}
-    of_listed = plan(after, replace(snapshot, listings=listed), KINDS, options)
-    assume(is_independent(of_listed, replace(snapshot, listings=listed)))
-    of_all = plan(after, snapshot, KINDS, options)
-    for name in OF_SELECTION:
-        assert getattr(of_listed, name) == getattr(of_all, name), name
