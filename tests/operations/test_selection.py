@@ -192,9 +192,7 @@ async def test_a_plan_of_selected_resources_reads_only_the_lists_that_they_need(
 
 
 @pytest.mark.parametrize("reason", ["delete", "policy", "access test", "update of few"])
-async def test_a_plan_whose_result_may_depend_on_other_lists_reads_all(
-    sandbox: Sandbox, tmp_path: Path, reason: str
-) -> None:
+async def test_a_plan_that_may_depend_on_other_lists_reads_all(sandbox: Sandbox, tmp_path: Path, reason: str) -> None:
     """Such as the share of the account that it deletes or updates."""
     root = write_project(tmp_path, domain("d"), policy("p"), settings="policies: [rules/]\n")
     (root / "rules").mkdir()

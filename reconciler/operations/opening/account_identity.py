@@ -45,8 +45,8 @@ def account_mismatch(remembered: AccountMembership | None, account: str, stack: 
 
 def is_witnessed(remembered: AccountMembership, snapshot: Snapshot) -> bool:
     """Whether a list that was read shows an object of the stack's last apply."""
-    shown = {f"{kind}:{live.locator}" for kind, listing in snapshot.listings.items() for live in listing.objects}
-    return not shown.isdisjoint(remembered.witnesses)
+    objects = {f"{kind}:{live.locator}" for kind, listing in snapshot.listings.items() for live in listing.objects}
+    return not objects.isdisjoint(remembered.witnesses)
 
 
 def membership_after(
