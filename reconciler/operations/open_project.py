@@ -30,7 +30,6 @@ from reconciler.operations.runtime import Runtime
 from reconciler.operations.selection import resources_to_replace
 from reconciler.planning import planner
 from reconciler.planning.deciding.options import PlanOptions
-from reconciler.planning.selected_kinds import find_needed_kinds, is_independent
 from reconciler.project.documents.resolve import Variable
 from reconciler.project.settings.config import Config
 
@@ -142,6 +141,8 @@ class OpenProject:
 
     async def take_selected_snapshot(self, on_event: OnEvent = ignore_event) -> Snapshot:
         """Reads only the lists that a plan of the selected resources needs, if others would change nothing in it."""
+        from reconciler.planning.selected_kinds import find_needed_kinds, is_independent
+
         whole = self.base is not None or self.load_rules() or self.load_tests()
         needed = None if whole else find_needed_kinds(self.manifest, kinds.list_planned(), self.options)
         if needed is None:

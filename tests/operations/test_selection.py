@@ -185,7 +185,8 @@ async def test_a_plan_of_selected_resources_reads_only_the_lists_that_they_need(
     plan, paths = await find_read_paths(sandbox, workspace, "BotUser/*")
     assert (plan.is_empty, paths) == (True, {"/bot_users"})
     plan, paths = await find_read_paths(sandbox, workspace, "ReservedDomain/a")
-    assert (plan.is_empty, paths) == (True, {"/reserved_domains", "/tls_certificates", "/agent_ingresses"})
+    assert plan.is_empty
+    assert {"/reserved_domains", "/tls_certificates", "/agent_ingresses"} == paths
     _, paths = await find_read_paths(sandbox, workspace, "TLSEdge/e")
     assert "/ip_policies" in paths  # who can reach an edge depends on them
     assert paths.isdisjoint({"/event_destinations", "/vaults", "/ssh_certificate_authorities"})
@@ -215,11 +216,13 @@ async def test_a_plan_that_may_depend_on_other_lists_reads_all(sandbox: Sandbox,
     assert "/ip_policies" in paths
 
 
-async def test_all_lists_are_read_if_no_object_of_the_last_apply_is_in_those_that_are_needed(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_all_lists_are_read_unless_an_object_of_the_last_apply_exists(sandbox: Sandbox, tmp_path: Path) -> None:
     """The API key may be of another account."""
     workspace = open_on(sandbox, write_project(tmp_path, policy("p")))
     assert (await workspace.apply()).status is Status.APPLIED
+    (live,) = sandbox.get("/ip_policies")["ip_policies"]
+    _, paths = await find_read_paths(sandbox, workspace, "BotUser/*")
+    assert paths == {"/bot_users", f"/ip_policies/{live['id']}"}
+    sandbox.delete(f"/ip_policies/{live['id']}")
     _, paths = await find_read_paths(sandbox, workspace, "BotUser/*")
     assert "/ip_policies" in paths

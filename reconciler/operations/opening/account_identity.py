@@ -7,9 +7,12 @@ all by the objects of the last apply.
 from __future__ import annotations
 
 from collections.abc import Collection
+from urllib.parse import quote
 
 from reconciler import kinds
 from reconciler.api.origin import Origin
+from reconciler.engine.observe import collection_path
+from reconciler.engine.ports import Failure, Reader
 from reconciler.model.kind import Home
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Snapshot
@@ -43,10 +46,22 @@ def account_mismatch(remembered: AccountMembership | None, account: str, stack: 
     return f"stack {stack} belongs to {account}, but {gone}: the API key may belong to another account"
 
 
-def is_witnessed(remembered: AccountMembership, snapshot: Snapshot) -> bool:
-    """Whether a list that was read shows an object of the stack's last apply."""
+async def is_witnessed(remembered: AccountMembership, snapshot: Snapshot, reader: Reader) -> bool:
+    """Whether an object of the stack's last apply exists: one that a list shows, or else one that is read by id."""
     objects = {f"{kind}:{live.locator}" for kind, listing in snapshot.listings.items() for live in listing.objects}
-    return not objects.isdisjoint(remembered.witnesses)
+    if not objects.isdisjoint(remembered.witnesses):
+        return True
+    for kind_name, _, locator in (witness.partition(":") for witness in remembered.witnesses[:FEW]):
+        kind, (parent_id, _, id) = kinds.find(kind_name), locator.rpartition("/")
+        if kind is None:
+            continue
+        try:
+            body = await reader.get(f"{collection_path(kind, parent_id or None)}/{quote(id, safe='')}")
+        except Failure:
+            continue
+        if isinstance(body, dict) and body.get(kind.key) == id:
+            return True
+    return False
 
 
 def membership_after(

@@ -60,8 +60,8 @@ class AccountReading(Struct, frozen=True):
     ) -> Snapshot:
         """A snapshot of every kind, since the stack may own objects of any, or of the kinds in `only`.
 
-        within  of these kinds those that are read without `only`. All are read if none of their objects shows that this
-                is the stack's account
+        within  of these kinds those that are read without `only`. All are read if no object of the last apply shows
+                that this is the stack's account
         also    kinds of an agent to read although the project does not use them
         by_id   objects of which only modules are managed; None: those of the manifests
 
@@ -85,7 +85,11 @@ class AccountReading(Struct, frozen=True):
         )
         _refuse_unreadable(snapshot, self.account.base_url)
         membership = await store.membership(stack) if store else None
-        if within is not None and membership is not None and not account_identity.is_witnessed(membership, snapshot):
+        if (
+            within is not None
+            and membership is not None
+            and not await account_identity.is_witnessed(membership, snapshot, reader)
+        ):
             return await self.read(reader, store, by_id=by_id, on_event=on_event)
         unmarked = [kind.name for kind in kinds.every() if not kind.keeps_owner]
         secretive = [kind.name for kind in kinds.every() if kind.one_time]
