@@ -16,7 +16,7 @@ from reconciler.access.modules import is_enabled
 from reconciler.access.places import Door, Region, find_patterns
 from reconciler.access.policies import digest, may_answer
 from reconciler.access.programs import Builder
-from reconciler.model.access import Authority, NetworkRule, Opener, PathOf, Restriction, WayIn
+from reconciler.model.access import Authority, NetworkPolicy, NetworkRule, Opener, PathOf, Restriction, Upstream, WayIn
 from reconciler.model.kind import Kind
 from reconciler.model.value import Secret, reveal_text
 
@@ -108,6 +108,8 @@ class Account:
         if role is None:
             return
         self.resources[resource.key] = resource
+        if isinstance(role, Upstream | NetworkPolicy):  # found by their keys only
+            return
         match role:
             case WayIn():
                 for url in (*role.urls(fields), *role.redirects(fields)):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from reconciler.access.account import PARTS, Account, Resource
 from reconciler.access.conditions import Certificate, Claim, Login, Method, Token
-from reconciler.access.entering import EntryPoint, enter, enter_part, enter_publicly, enter_wildcard
+from reconciler.access.entering import EntryPoint, enter_part, enter_path, enter_publicly, enter_wildcard
 from reconciler.access.networks import unmap
 from reconciler.access.places import Door, Region, cut_paths, fold_case
 from reconciler.access.programs import PASS, REFUSE, Branch, Builder, Program, conditions_of
@@ -96,20 +96,20 @@ def _regions(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoi
             known: dict[object, tuple[EntryPoint | None, EntryPoint | None]] = {}
             for path, below in cut_paths(paths):
                 region = Region(door, pattern, path, below)
-                if not paths:
-                    yield region, _enter(before, region, paths), _enter(after, region, paths)
-                    break
                 example = region.example_path(mentioned)
+                if not paths:
+                    yield region, _enter(before, region, example), _enter(after, region, example)
+                    break
                 routes = before.choose_routes(region, example), after.choose_routes(region, example)
                 if routes not in known:  # other paths of the same routes are served in the same way
-                    known[routes] = _enter(before, region, mentioned), _enter(after, region, mentioned)
+                    known[routes] = _enter(before, region, example), _enter(after, region, example)
                 yield region, *known[routes]
     yield from _parts(before, after)
     yield from _openers(before, after)
 
 
-def _enter(account: Account, region: Region, paths: Set[str]) -> EntryPoint | None:
-    return enter(account, region, paths) if account.has_way_in(region) else None
+def _enter(account: Account, region: Region, path: str) -> EntryPoint | None:
+    return enter_path(account, region, path) if account.has_way_in(region) else None
 
 
 def _parts(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoint | None, EntryPoint | None]]:

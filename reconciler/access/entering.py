@@ -65,7 +65,11 @@ class EntryPoint(Struct, frozen=True):
 
 def enter(account: Account, region: Region, paths: Set[str] = frozenset()) -> EntryPoint:
     """Who gets through in a region. `paths`: those that both states mention."""
-    path = region.example_path(paths) if region.path or region.below else ""
+    return enter_path(account, region, region.example_path(paths) if region.path or region.below else "")
+
+
+def enter_path(account: Account, region: Region, path: str) -> EntryPoint:
+    """Who gets through at a path of a region."""
     return _enter_once(account, region, path, lambda compiler: compiler.compile(region, path))
 
 
@@ -129,9 +133,8 @@ class Answers:
     def ask(self, question: Callable[[Account, *Args], T], *args: *Args) -> T:
         self.count += 1
         key = (question, *args)
-        if key not in self._known:
-            self._known[key] = question(self._account, *args)
-        answer: T = self._known[key]
+        if (answer := self._known.get(key, self)) is self:  # None is an answer
+            answer = self._known[key] = question(self._account, *args)
         return answer
 
     def hold_in(self, account: Account) -> bool:

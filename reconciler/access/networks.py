@@ -32,10 +32,12 @@ class Networks(Struct, frozen=True, cache_hash=True):
         return Networks(_join(sorted((*self.ranges, *other.ranges))))
 
     def __and__(self, other: Networks) -> Networks:
+        if self is EVERYWHERE:
+            return other
         return Networks(tuple(_intersect(self.ranges, other.ranges)))
 
     def __sub__(self, other: Networks) -> Networks:
-        return self & other.complement()
+        return self & other.complement() if self.ranges and other.ranges else self
 
     def complement(self) -> Networks:
         """All addresses that are not in the set."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from msgspec.structs import replace
@@ -254,17 +255,17 @@ def _decides(kind: Kind) -> bool:
 
 def _read(live: Live, index: LiveIndex, names: _Names) -> Resource:
     kind, stack = index.kinds[live.kind], find_other_stack(index, live)
-    form = read_fields(kind, live)
-    fields = keep_gates_of(kind, form) if stack else form
+    known = read_fields(kind, live, index.find_form(live))
+    fields = keep_gates_of(kind, known) if stack else known
     key = live.id if kind.id_prefix else f"{live.kind}/{live.locator}"  # users choose names, which may look like ids
     is_managed = bool(stack) or live.owner is not None or bool(parent_stack(index, live)) or index.is_ours(live)
     return Resource(kind, key, names.of(live), fields, stack, "" if is_managed else "unmanaged")
 
 
-def read_fields(kind: Kind, live: Live) -> Mapping[str, Value]:
-    """The fields of a live object in canonical form, with the URL that it serves."""
+def read_fields(kind: Kind, live: Live, form: Mapping[str, Value] = MappingProxyType({})) -> Mapping[str, Value]:
+    """The fields of a live object in canonical form, of which some may be known, with the URL that it serves."""
     url = kind.access.live_url if isinstance(kind.access, WayIn) else ""
-    return LiveFields(kind, live, {url: live.body.get(url)} if url else {})
+    return LiveFields(kind, live, {url: live.body.get(url)} if url else {}, form)
 
 
 def find_other_stack(index: LiveIndex, live: Live) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from reconciler.model.canonical import CanonicalFields, absences, canonicalize_live, empty, is_shown, read, sort_items
@@ -39,17 +40,20 @@ def canonical_live(kind: Kind, live: Live) -> CanonicalFields:
 class LiveFields(Mapping[str, Value]):
     """As `canonical_live`, for readers of few fields: each value is made when it is first read.
 
-    UNREAD values are None. `own` has the values of further fields.
+    UNREAD values are None. `own` has the values of further fields, `form` values that are known.
     """
 
-    __slots__ = ("_columns", "_known", "_live")
+    __slots__ = ("_columns", "_form", "_known", "_live")
 
-    def __init__(self, kind: Kind, live: Live, own: dict[str, Value]) -> None:
-        self._columns, self._live, self._known = _columns_by_name(kind), live, own
+    def __init__(
+        self, kind: Kind, live: Live, own: dict[str, Value], form: Mapping[str, Value] = MappingProxyType({})
+    ) -> None:
+        self._columns, self._live, self._known, self._form = _columns_by_name(kind), live, own, form
 
     def __getitem__(self, name: str) -> Value:
         if name not in self._known:
-            value = canonical_live_value(self._columns[name], self._live)
+            column = self._columns[name]
+            value = self._form[name] if name in self._form else canonical_live_value(column, self._live)
             self._known[name] = None if value is UNREAD else value
         return self._known[name]
 
@@ -71,8 +75,9 @@ class LiveFields(Mapping[str, Value]):
 def canonical_live_value(column: Column, live: Live) -> Value:
     """One field of a live object in canonical form; UNREAD if responses do not show it."""
     field = column.field
-    if column.is_direct and live.body.get(column.name) is None:
-        return column.absent
+    if column.is_direct:
+        value = live.body.get(column.name)
+        return column.absent if value is None or column.is_unread else canonicalize_live(field, value)
     if PathOnly in field:
         return live.parent_id
     if not is_shown(field, live.body) or (column.is_lasting and read(field, live.body) is None):

@@ -197,6 +197,10 @@ class LiveIndex(Struct, frozen=True, dict=True):
             self._forms[key] = canonical_live(kind, live)
         return self._forms[key]
 
+    def find_form(self, live: Live) -> CanonicalFields:
+        """The canonical form of a live object if it is cached; no fields if it is not."""
+        return self._forms.get(live.key, {})
+
     def drop_form(self, live: Live | None) -> None:
         """Frees the cached form of an unchanged object."""
         if live is not None:
