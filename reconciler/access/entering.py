@@ -133,8 +133,9 @@ class Answers:
     def ask(self, question: Callable[[Account, *Args], T], *args: *Args) -> T:
         self.count += 1
         key = (question, *args)
-        if (answer := self._known.get(key, self)) is self:  # None is an answer
-            answer = self._known[key] = question(self._account, *args)
+        if key not in self._known:
+            self._known[key] = question(self._account, *args)
+        answer: T = self._known[key]
         return answer
 
     def hold_in(self, account: Account) -> bool:
@@ -442,10 +443,10 @@ class _Compiler:
 
     def forward(self, url: str, binding: str, offline: Program, written: Written, seen: Seen) -> Program:
         """The program of the internal endpoint with this URL. `offline`: what happens if there is none."""
+        self.answers.count += 1  # what the policy forwards to, and through which chain, is outside it
         if is_computed(url):
             return self.builder.branch(Claim("forwards to an endpoint that lets it through", url, is_open=True), PASS)
         if url in self._chain:
-            self.answers.count += 1  # the chain is outside of the policy
             return REFUSE
         if (scheme := url.partition("://")[0]) != self._scheme:
             reached = self._forward(url, binding, offline, written, seen)

@@ -78,8 +78,8 @@ FAULTS: tuple[Bug, ...] = (
     _fault(
         "what serves nothing is a way in",
         ACCOUNT,
-        "return any(self._is_served(found, region.door) for found in self._list_covering(region.door, region.host))",
-        "return True",
+        "is_served = any(self._is_served(found, region.door) for found in self._list_covering(*key))",
+        "is_served = True",
     ),
     _fault(
         "one member of a pool counts",
