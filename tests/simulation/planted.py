@@ -47,7 +47,7 @@ BUGS: tuple[Bug, ...] = (
         CREATE,
         ((INTEND, "        __import__('asyncio').ensure_future(run.ports.journal.intend(intent))\n"),),
     ),
-    Bug("the disk is not synced", "store/database.py", (("synchronous=FULL", "synchronous=OFF"),), "store"),
+    Bug("the disk is not synced", "store/files.py", (("synchronous=FULL", "synchronous=OFF"),), "store"),
     Bug(
         "no search after a lost answer",
         CREATE,

@@ -66,8 +66,8 @@ def _show_defaults(kind: Kind, want: CanonicalFields, path: str) -> Iterator[tup
     """The values that an object has which is set with only defaults, as an update that sets it would list them."""
     field = kind.by_name.get(path)
     inside = leaves(field, want[path]) if field is not None and field.shape is Shape.OBJECT else ()
-    shown = [(place, value) for place, _, value in inside if value not in (None, "", [], {})]
-    yield from shown or ((path, {}),)
+    places = [(place, value) for place, _, value in inside if value not in (None, "", [], {})]
+    yield from places or ((path, {}),)
 
 
 def _list_created(kind: Kind, want: CanonicalFields, spec: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
