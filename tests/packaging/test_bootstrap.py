@@ -1,4 +1,4 @@
-"""Which interpreter `scripts/bootstrap` takes, among stand-ins that say what they are and create no environment."""
+"""Which interpreter `scripts/bootstrap` takes, among scripts that say what they are and create no environment."""
 
 from __future__ import annotations
 
