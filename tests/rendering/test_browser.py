@@ -505,6 +505,25 @@ def test_print_shows_the_changes_and_the_calls(chromium: Browser, pages: dict[st
         chromium.send("Emulation.setEmulatedMedia", media="")
 
 
+@pytest.mark.parametrize("name", ["plan", "overview", "fleet-stopped", "status", "report"])
+def test_print_is_light_and_complete_without_cut_tables(chromium: Browser, pages: dict[str, Path], name: str) -> None:
+    chromium.open(pages[name], width=718, dark=True)
+    dark = {"name": "prefers-color-scheme", "value": "dark"}
+    chromium.send("Emulation.setEmulatedMedia", media="print", features=[dark])
+    try:
+        shown = "[...document.querySelectorAll('details .inside')].every(inside => inside.checkVisibility())"
+        assert chromium.evaluate(f"document.querySelectorAll('details:not([open])').length === 0 || {shown}")
+        assert chromium.evaluate("getComputedStyle(document.body).color") == "rgb(21, 25, 31)"
+        assert chromium.evaluate("getComputedStyle(document.querySelector('.bar')).position") == "static"
+        clipped = "[...document.querySelectorAll('.wide, .brief, .diff, .entries pre')]"
+        assert chromium.evaluate(f"{clipped}.filter(box => box.scrollWidth > box.clientWidth + 1).length") == 0
+        assert chromium.evaluate("document.documentElement.scrollWidth") <= 718
+        badge = "document.querySelector('.badge.severe')"
+        assert chromium.evaluate(f"!{badge} || getComputedStyle({badge}).printColorAdjust === 'exact'")
+    finally:
+        chromium.send("Emulation.setEmulatedMedia", media="")
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_panel_of_a_box_is_visible(chromium: Browser, pages: dict[str, Path], width: int) -> None:
     chromium.open(pages["large"], width=width, height=700)
