@@ -511,8 +511,8 @@ def test_print_is_light_and_complete_without_cut_tables(chromium: Browser, pages
     dark = {"name": "prefers-color-scheme", "value": "dark"}
     chromium.send("Emulation.setEmulatedMedia", media="print", features=[dark])
     try:
-        shown = "[...document.querySelectorAll('details .inside')].every(inside => inside.checkVisibility())"
-        assert chromium.evaluate(f"document.querySelectorAll('details:not([open])').length === 0 || {shown}")
+        is_unfolded = "[...document.querySelectorAll('details .inside')].every(inside => inside.checkVisibility())"
+        assert chromium.evaluate(f"document.querySelectorAll('details:not([open])').length === 0 || {is_unfolded}")
         assert chromium.evaluate("getComputedStyle(document.body).color") == "rgb(21, 25, 31)"
         assert chromium.evaluate("getComputedStyle(document.querySelector('.bar')).position") == "static"
         clipped = "[...document.querySelectorAll('.wide, .brief, .diff, .entries pre')]"
