@@ -103,11 +103,12 @@ def choose_quick(table: Table) -> set[tuple[str, str]]:
     chosen, seen = set(), set[object]()
     for row, cells in table.items():
         command = row.split()[0]
-        bare = table.get(f"{command} -y" if f"{command} -y" in table else command, {})
+        plain = f"{command} -y" if f"{command} -y" in table else command
+        bare = table.get(plain, {})
         state = next((state for state, cell in cells.items() if cell != bare.get(state)), "")
         if not state:
             continue
-        chosen.add((row, state))
+        chosen |= {(row, state), *([(plain, state)] if bare else [])}  # with the flags, and without
         seen |= {(command, code_of(cells[state])), state}
     for row, cells in table.items():
         for state, cell in cells.items():
