@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
 from tests.harness.project import Output, Shell
@@ -194,6 +197,26 @@ def test_fmt_inline_moves_children_and_notes_each_one_that_cannot_be_moved(shell
         '  lan:\n    moved: [IPPolicyRule/lan]\n    cidr: "10.0.0.0/8"\n    action: allow\n'
     )
     assert shell("fmt", "--inline") == Output(0, "", f"{stays}\n1 note\n")
+
+
+def test_fmt_inline_deletes_no_child_before_the_file_of_its_parent_is_written(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = (
+        "kind: IPPolicyRule\nname: a-x\nspec:\n  ip_policy_id: {ref: IPPolicy/a}\n  cidr: 10.0.0.0/8\n  action: allow\n"
+    )
+    shell.write("manifests/a.yaml", child)
+    shell.write("manifests/b.yaml", "kind: IPPolicy\nname: a\nspec: {}\n")
+
+    def fail(source: object, target: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        result = shell("fmt", "--inline")
+    assert result.code == 1
+    assert "no space left" in result.err.lower()
+    assert (shell.root / "manifests/a.yaml").read_text() == child
 
 
 def test_components_of_the_project_are_formatted_with_a_schema_of_their_own(shell: Shell) -> None:

@@ -71,7 +71,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         paths = tuple(dict.fromkeys([*inlined, *found, *_list_components(root, settings.components)]))
     names = sorted({*others, *paths})
     texts = {name: output.read_file(root / name) for name in names}  # fails for a missing file before any is written
-    is_same = True
+    changed: dict[str, str] = {}
     for name, text in texts.items():
         try:
             formatted = inlined.get(name)
@@ -84,18 +84,20 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
             schemas = os.path.relpath(root / atomic_write.SCHEMAS, (root / name).parent)
             form = others.get(name) or ("component" if component_files.is_component(text) else "manifest")
             formatted = format_yaml.add_modeline(formatted, f"{schemas}/{form}.json")
-        if formatted == text:
-            continue
-        is_same = False
-        if not check:
-            _write(root, name, formatted, keep_newlines=name in others)
+        if formatted != text:
+            changed[name] = formatted
+    if not check:
+        # Those that grow first: a run that is killed leaves a moved document twice, which is an error, and not nowhere.
+        for name in sorted(changed, key=lambda name: len(texts[name]) - len(changed[name])):
+            _write(root, name, changed[name], keep_newlines=name in others)
+    for name, formatted in changed.items():
         note = "" if formatted else " (deleted: all of its documents were moved)"
         output.print_result(f"{terminal_text.sanitize(name)}{note}\n")
         if check and name not in others:
-            lines = layout_changes.list_changes(name, text, formatted)
+            lines = layout_changes.list_changes(name, texts[name], formatted)
             output.print_result("".join(f"  {terminal_text.sanitize(line)}\n" for line in lines))
     output.print_problems([*problems, *unmoved])
-    return exit_codes.ERROR if problems or (check and not is_same) else exit_codes.DONE
+    return exit_codes.ERROR if problems or (check and changed) else exit_codes.DONE
 
 
 def _move_inline(common: options.Options, paths: tuple[str, ...]) -> InlinedProject:
