@@ -162,8 +162,13 @@ class FileSession:
         with explain_errors(self.place), self._using:
             cursor = self._connection.execute(query.format_map(NAMES), parameters)
             found = cursor.fetchall()
-        row = _row_type(tuple(column[0] for column in cursor.description))
+            row = _row_type(tuple(column[0] for column in cursor.description))
         return [row(values) for values in found]
+
+    def close(self) -> None:
+        """Closes the connection after the statement that runs: an interrupt does not wait for its thread."""
+        with self._using:
+            self._connection.close()
 
     def write(self, statements: Mapping[str, Sequence[Mapping[str, object]]]) -> None:
         """Executes each statement with each of its rows, in one transaction."""

@@ -91,10 +91,11 @@ async def open_reader(
 ) -> AsyncIterator[StoreReader]:
     """Opens an existing file; see `store.open_store`. `busy`: seconds to wait for another process that uses it."""
     connection = await asyncio.to_thread(files.open_file, Path(path), busy)
+    session = files.FileSession(connection, path)
     try:
-        yield StoreReader(files.FileSession(connection, path), now, Scope(scope))
+        yield StoreReader(session, now, Scope(scope))
     finally:
-        await asyncio.to_thread(connection.close)
+        await asyncio.to_thread(session.close)
 
 
 class StoreReader:
