@@ -229,5 +229,5 @@ def test_a_plan_with_a_warning_is_applied_from_its_file(on_sandbox: Project) -> 
     domain = resource("ReservedDomain", "web", domain="web.example.com")
     url = "https://web.example.com"
     on_sandbox.declare(domain, resource("CloudEndpoint", "web", url=url, traffic_policy=policy))
-    assert "warning: " in on_sandbox("plan", "--out", "plan.json").err
+    assert "1 warning in the plan: " in on_sandbox("plan", "--out", "plan.json").err
     assert on_sandbox("apply", "plan.json", "-y").code == 0

@@ -378,15 +378,17 @@ def test_a_source_of_an_owned_subscription_needs_no_approval(project: LivingProj
 
 
 @each_kind
-def test_an_object_deleted_on_the_platform_is_created_again_and_deleted_without_its_declaration(
-    created: LivingProject,
-) -> None:
+def test_an_object_deleted_on_the_platform_is_created_again(created: LivingProject) -> None:
     old = created.live()
     created.sandbox.delete(old.path)
     (change,) = created.apply().plan.changes
     assert (change.address, change.action) == (created.subject, Action.CREATE)
     assert created.live().id != old.id or not created.kind.id_prefix
+    assert created.plan().is_empty
 
+
+@each_kind
+def test_only_an_object_that_is_no_longer_declared_is_deleted(created: LivingProject) -> None:
     live, before = created.live(), account(created.sandbox)
     created.declare(None)
     assert created.apply().calls == [f"DELETE {live.path}"]

@@ -408,9 +408,10 @@ def test_a_create_lists_only_non_default_fields_of_a_nested_object(tls: Spec, li
     assert {path: field.new for path, field in fields(plan).items()} == {"address": "a.example.com:80", **listed}
 
 
-def test_a_create_lists_a_module_of_defaults_as_an_empty_object() -> None:
+def test_a_create_lists_the_values_of_a_module_of_defaults() -> None:
     plan = make_plan(declare("TLSEdge/a", {"tls_termination": {}}))
-    assert fields(plan)["tls_termination"].new == {}
+    listed = {path: field.new for path, field in fields(plan).items() if path.startswith("tls_termination")}
+    assert listed == {"tls_termination.enabled": True, "tls_termination.terminate_at": "edge"}
 
 
 def test_the_order_of_an_acl_is_no_difference() -> None:
