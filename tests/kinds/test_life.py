@@ -161,7 +161,9 @@ whole_lives_and_some_sparse = pytest.mark.parametrize(
 
 @pytest.fixture
 def project(life: Life, sparse: bool, tmp_path: Path) -> Iterator[LivingProject]:
-    (tmp_path / "reconciler.yaml").write_text("stack: life\nlimits: {requests_per_minute: 100000, concurrency: 2, settle_seconds: 0}\n")
+    (tmp_path / "reconciler.yaml").write_text(
+        "stack: life\nlimits: {requests_per_minute: 100000, concurrency: 2, settle_seconds: 0}\n"
+    )
     (tmp_path / "manifests").mkdir()
     with Sandbox(variants=Variants(**{"sparse": sparse, **life.variants})) as sandbox:
         yield LivingProject(tmp_path, sandbox, life, is_sparse=sparse)
