@@ -238,6 +238,29 @@ def test_an_edit_of_a_traffic_policy_has_its_verdict(
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (["a"], ["a", "b"], "widens"),
+        (["a", "b"], ["a"], "narrows"),
+        (["a", "b"], ["a", "b", "c"], "widens"),
+        (["a", "b"], ["b", "a"], ""),
+    ],
+)
+def test_a_rule_applies_only_where_each_of_its_expressions_is_true(
+    before: list[str], after: list[str], verdict: str
+) -> None:
+    def make(expressions: list[str]) -> Account:
+        account = make_endpoint(DENY, ANSWER)
+        policy = json.loads(account["CloudEndpoint"][0]["traffic_policy"])
+        policy["on_http_request"][0]["expressions"] = [f"'{name}' in req.headers" for name in expressions]
+        account["CloudEndpoint"][0]["traffic_policy"] = json.dumps(policy)
+        return account
+
+    found = compare_accounts(make(before), make(after))
+    assert [str(change.verdict) for change in found] == ([verdict] if verdict else [])
+
+
 def test_a_header_written_by_a_module_may_satisfy_a_gate_of_the_policy() -> None:
     policy = json.dumps({"on_http_request": [{"actions": [PASSWORD]}]})
     before = make_shop()
