@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
+import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
@@ -23,6 +25,27 @@ def test_schemas_for_editors_are_written_to_the_folder(shell: Shell) -> None:
         "project.json",
     ]
     assert shell("schema").code == 64
+
+
+@pytest.mark.parametrize("has_component", [False, True])
+def test_each_schema_is_valid_with_and_without_components(shell: Shell, has_component: bool) -> None:
+    """An editor checks nothing with a schema that is not."""
+    if has_component:
+        shell.write("components/service.yaml", "inputs: {}\n---\nkind: IPPolicy\nname: a\nspec: {}\n")
+    assert shell("schema", "--all", ".reconciler/schemas").code == 0
+    for file in (shell.root / ".reconciler/schemas").iterdir():
+        schema = json.loads(file.read_text())
+        Draft202012Validator.check_schema(schema)
+        assert list(find_empty_lists(schema)) == [], file.name  # the dialects of editors require one item at least
+
+
+def find_empty_lists(schema: object, path: str = "") -> Iterator[str]:
+    """Where a word that takes schemas has none."""
+    entries = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
+    for key, value in entries:
+        if key in ("allOf", "anyOf", "oneOf", "enum") and value == []:
+            yield f"{path}/{key}"
+        yield from find_empty_lists(value, f"{path}/{key}")
 
 
 def test_manifests_are_checked_for_the_components_of_the_project(shell: Shell) -> None:

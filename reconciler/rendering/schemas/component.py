@@ -110,7 +110,8 @@ def _use(word: Schema, components: Forms) -> Schema:
                 "anyOf": [name, {"type": "array", "items": name}, manifest_schema.moves_by_key(name)],
             },
         },
-        "allOf": [_inputs_of(name, inputs) for name, inputs in sorted(components.items())],
+        # An empty list is no valid schema, and an editor then checks nothing.
+        **({"allOf": [_inputs_of(*component) for component in sorted(components.items())]} if components else {}),
     }
 
 
