@@ -75,7 +75,7 @@ def _add_family(needed: set[str], kinds: Mapping[str, Kind]) -> None:
 
 
 def _add_references(needed: set[str], kinds: Mapping[str, Kind], manifest: Manifest) -> None:
-    """Adds the kinds that others refer to, by type or in the manifest, and the kinds of what these refer to."""
+    """Adds the kinds that the needed ones can refer to, or do in the manifest, and so on for the kinds that it adds."""
     hosts = [kind.name for kind in kinds.values() if kind.host is not None]
     refers: dict[str, set[str]] = {
         kind.name: {

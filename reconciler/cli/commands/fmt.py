@@ -43,22 +43,12 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
     names each child that cannot be moved, with the reason; such a child is no reason to fail, with --check either.
     """
     from reconciler.project import component_files, files
-    from reconciler.project.documents import layout_changes
-    from reconciler.project.fleets.load import FILE as FLEET_FILE
-    from reconciler.project.settings import config
     from reconciler.project.settings.config import load_config
     from reconciler.project.yaml import format as format_yaml
-    from reconciler.rendering import terminal_text
 
     root = common.project
-    others: dict[str, str] = {}  # files other than manifests, and their schemas
     settings = None if paths else load_config(root, os.environ, common.environment)
-    if settings is not None and modeline:
-        others = dict.fromkeys(_environments(root), "environment") | {config.FILE: "project"}
-        if (root / FLEET_FILE).is_file():
-            others[FLEET_FILE] = "fleet"
-        others |= dict.fromkeys(_list_access_tests(root), "access-tests")
-        others |= dict.fromkeys(_list_policies(root, settings.policies), "policy")
+    others = _list_others(root, settings.policies) if settings is not None and modeline else {}
     paths = tuple(map(common.to_project_path, paths))
     problems: list[Problem] = []
     inlined: Mapping[str, str] = {}
@@ -91,13 +81,32 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         for name in sorted(changed, key=lambda name: len(texts[name]) - len(changed[name])):
             _write(root, name, changed[name], keep_newlines=name in others)
     for name, formatted in changed.items():
-        note = "" if formatted else " (deleted: all of its documents were moved)"
-        output.print_result(f"{terminal_text.sanitize(name)}{note}\n")
-        if check and name not in others:
-            lines = layout_changes.list_changes(name, texts[name], formatted)
-            output.print_result("".join(f"  {terminal_text.sanitize(line)}\n" for line in lines))
+        _print_change(name, texts[name], formatted, with_lines=check and name not in others)
     output.print_problems([*problems, *unmoved])
     return exit_codes.ERROR if problems or (check and changed) else exit_codes.DONE
+
+
+def _list_others(root: Path, policies: Sequence[str]) -> dict[str, str]:
+    """The files other than manifests that have a schema, and its name."""
+    from reconciler.project.fleets.load import FILE as FLEET_FILE
+    from reconciler.project.settings import config
+
+    others = dict.fromkeys(_environments(root), "environment") | {config.FILE: "project"}
+    if (root / FLEET_FILE).is_file():
+        others[FLEET_FILE] = "fleet"
+    others |= dict.fromkeys(_list_access_tests(root), "access-tests")
+    return others | dict.fromkeys(_list_policies(root, policies), "policy")
+
+
+def _print_change(name: str, before: str, after: str, *, with_lines: bool) -> None:
+    from reconciler.project.documents import layout_changes
+    from reconciler.rendering import terminal_text
+
+    note = "" if after else " (deleted: all of its documents were moved)"
+    output.print_result(f"{terminal_text.sanitize(name)}{note}\n")
+    if with_lines:
+        lines = layout_changes.list_changes(name, before, after)
+        output.print_result("".join(f"  {terminal_text.sanitize(line)}\n" for line in lines))
 
 
 def _move_inline(common: options.Options, paths: tuple[str, ...]) -> InlinedProject:

@@ -42,8 +42,8 @@ def _merge(kind: str, group: list[Problem]) -> Problem:
 def report_unread_lists(snapshot: Snapshot, problems: Iterable[Problem], options: PlanOptions) -> Iterator[Problem]:
     """A problem for each incomplete list that no other problem reports, and that may lack objects of the stack.
 
-    To destroy a stack of which objects may remain is an error, since nobody looks for them afterwards. Otherwise the
-    store has to know of objects.
+    An error if the stack is destroyed: objects may remain, and no later plan would find them. Otherwise a warning, if
+    the store knows objects of the kind.
     """
     reported = {problem.subject.partition("/")[0] for problem in problems if problem.code == CODE}
     bound = {address.kind for address in snapshot.bindings if options.selects(address)}
