@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -40,12 +39,6 @@ LEDGER = [
 ]
 TLS_1_2 = {"terminate_at": "edge", "min_version": "1.2"}
 ENTRY = "tls://ledger.example.com"
-
-
-@pytest.fixture
-def host() -> Iterator[CodeHost]:
-    with CodeHost() as running:
-        yield running
 
 
 @pytest.fixture

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.cli.code_hosts import TOKEN, CodeHost
-from tests.end_to_end.test_notify import Hook
+from tests.end_to_end.webhook import Hook
 from tests.harness.platform import Sandbox
 from tests.harness.project import Project, resource
 
@@ -36,20 +35,6 @@ def due(on_sandbox: Project, sandbox: Sandbox) -> Project:
     for _ in range(2):  # the platform tries to renew it
         sandbox.get("/reserved_domains")
     return on_sandbox
-
-
-@pytest.fixture
-def host() -> Iterator[CodeHost]:
-    with CodeHost() as running:
-        yield running
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    running = Hook()
-    yield running
-    running.server.shutdown()
-    running.server.server_close()
 
 
 @pytest.fixture(params=["github", "gitlab"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.cli.code_hosts import ALICE, BOT, TOKEN, CodeHost
@@ -11,12 +9,6 @@ from tests.harness.platform import Sandbox
 from tests.harness.project import Project, resource
 
 OFFICE = resource("IPPolicy", "office", description="Office")
-
-
-@pytest.fixture
-def host() -> Iterator[CodeHost]:
-    with CodeHost() as running:
-        yield running
 
 
 @pytest.fixture(params=["github", "gitlab"])

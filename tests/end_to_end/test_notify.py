@@ -14,7 +14,6 @@ from asyncio import Server
 from collections.abc import Iterator
 from email.message import Message
 from email.policy import default
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,46 +22,13 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from tests.api.certificates import server_context
+from tests.end_to_end.webhook import PATH, Hook
 from tests.harness.platform import Sandbox
 from tests.harness.project import Project, resource
 
 KEY = "canary" + "NotifyKeyOfTheTests"
 PASSWORD = "canary" + "MailPassword"
-PATH = "/services/T000/" + "canary" + "HookToken"
 OFFICE = resource("IPPolicy", "office", description="Office")
-
-
-class Hook:
-    """A webhook: what was posted to it. `status` is what it answers with."""
-
-    def __init__(self) -> None:
-        self.posted: list[tuple[str, Message, bytes]] = []
-        self.status = 200
-        hook = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                hook.posted.append((self.path, self.headers, body))
-                self.send_response(hook.status)
-                self.send_header("Location", f"{hook.url}elsewhere")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}{PATH}"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    made = Hook()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
 
 
 def _octets(content: bytes | str | None) -> bytes:

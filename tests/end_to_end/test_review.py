@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 
 import pytest
 
@@ -33,12 +32,6 @@ def run_git(project: Project, *arguments: str) -> None:
 def commit(project: Project) -> None:
     run_git(project, "add", "reconciler.yaml", "manifests")
     run_git(project, "commit", "--quiet", "--message=next")
-
-
-@pytest.fixture
-def host() -> Iterator[CodeHost]:
-    with CodeHost() as running:
-        yield running
 
 
 @pytest.fixture

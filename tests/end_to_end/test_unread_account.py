@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from tests.cli.code_hosts import TOKEN, CodeHost
-from tests.end_to_end.test_notify import Hook
+from tests.end_to_end.webhook import Hook
 from tests.harness.platform import Sandbox
 from tests.harness.project import Project, resource
 
@@ -27,20 +27,6 @@ UNREAD: dict[str, tuple[Callable[[Sandbox], object], int]] = {
     "a key that is refused": (lambda box: box.fault("GET *", then="status", status=401, times=0), 6),
     "a platform that fails": (lambda box: box.fault("GET *", then="status", status=503, times=0), 1),
 }
-
-
-@pytest.fixture
-def host() -> Iterator[CodeHost]:
-    with CodeHost() as running:
-        yield running
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    running = Hook()
-    yield running
-    running.server.shutdown()
-    running.server.server_close()
 
 
 @pytest.fixture
@@ -64,7 +50,7 @@ def test_the_issue_of_drift_is_unchanged(applied: Project, host: CodeHost, sandb
     assert applied("drift", "--issue").code == 2
     assert len(host.issues) == 1
     before, changes = copy.deepcopy(host.issues), len(host.changes)
-    describe_office(sandbox, "Office")  # repaired, which nobody can see
+    describe_office(sandbox, "Office")  # repaired, but the account cannot be read
     refuse, code = UNREAD[unread]
     refuse(sandbox)
     checked = applied("drift", "--issue")
