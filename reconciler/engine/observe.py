@@ -83,13 +83,24 @@ async def observe(
     for name, ids in (by_id or {}).items():
         if name in selected and selected[name].modules_by_id:
             listings[name] = await account.add_by_id(selected[name], listings[name], ids)
-    declared = {address: binding for address, binding in (bindings or {}).items() if address in expected}
-    for name, kind in selected.items():
-        locators = [binding.id for address, binding in declared.items() if address.kind == name]
-        locators += [locator for of_kind, locator in settling.seconds if of_kind == name] if settling else []
-        listings[name] = await account.add_unlisted(kind, listings[name], list(dict.fromkeys(locators)))
+    wanted = _find_expected(bindings or {}, expected, settling)
+    for name in filter(wanted.__contains__, selected):
+        listings[name] = await account.add_unlisted(selected[name], listings[name], list(dict.fromkeys(wanted[name])))
     _refuse_denied(listings, {address.kind for address in (*expected, *(bindings or {}))}, account.denied)
     return Snapshot({name: listings[name] for name in selected}, dict(bindings or {}), receipts)
+
+
+def _find_expected(
+    bindings: Mapping[Address, Binding], expected: Collection[Address], settling: Settling | None
+) -> Mapping[str, list[str]]:
+    """The locators of the objects that have to be visible, by kind."""
+    found: dict[str, list[str]] = {}
+    for address, binding in bindings.items():
+        if address in expected:
+            found.setdefault(address.kind, []).append(binding.id)
+    for kind, locator in settling.seconds if settling else ():
+        found.setdefault(kind, []).append(locator)
+    return found
 
 
 def collection_path(kind: Kind, parent_id: str | None) -> str:

@@ -161,9 +161,8 @@ class FileSession:
         """The rows of a query, with their columns as attributes."""
         with explain_errors(self.place), self._using:
             cursor = self._connection.execute(query.format_map(NAMES), parameters)
-            found = cursor.fetchall()
             row = _row_type(tuple(column[0] for column in cursor.description))
-        return [row(values) for values in found]
+            return list(map(row, cursor))
 
     def close(self) -> None:
         """Closes the connection after the statement that runs: an interrupt does not wait for its thread."""

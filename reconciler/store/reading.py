@@ -25,9 +25,12 @@ from reconciler.store.sql import Session, is_of_kinds, is_one_of
 if TYPE_CHECKING:
     from reconciler.store.history import History
 
+_NOTHING: Mapping[str, str] = {}  # shared: few bindings have digests
 _SUCCEEDED = (Outcome.DONE.value, Outcome.ALREADY.value)
 
-_READ_BINDINGS = "SELECT * FROM {bindings} WHERE stack = :stack"
+_READ_BINDINGS = (
+    "SELECT stack, address, object, applied, protect, replaces, adopted, seal FROM {bindings} WHERE stack = :stack"
+)
 _READ_RECEIPTS = "SELECT * FROM {receipts} WHERE stack = :stack"
 _READ_ACCOUNT = "SELECT * FROM {accounts} WHERE stack = :stack"
 _READ_UNDELIVERED = (
@@ -111,11 +114,12 @@ class StoreReader:
     async def bindings(self, stack: str) -> Mapping[Address, Binding]:
         """The bindings of a stack, by address."""
         found: dict[Address, Binding] = {}
-        for row in await self._rows(_READ_BINDINGS, stack):
-            adopted = [1] if row.adopted else []
-            self._check(row, row.stack, row.address, row.object, row.applied, row.protect, row.replaces, *adopted)
-            binding = Binding(row.object, json.loads(row.applied), bool(row.protect), row.replaces, bool(row.adopted))
-            found[Address.parse(row.address)] = binding
+        for row in await self._rows(_READ_BINDINGS, stack):  # hot path: a row for each resource
+            *content, adopted, _ = row
+            self._check(row, *content, *([1] if adopted else ()))
+            _, address, locator, applied, protect, replaces = content
+            digests = _NOTHING if applied == "{}" else json.loads(applied)
+            found[Address.parse(address)] = Binding(locator, digests, bool(protect), replaces, bool(adopted))
         return found
 
     async def find_bound_elsewhere(self, stack: str, kinds: Iterable[str]) -> Mapping[tuple[str, str], str]:

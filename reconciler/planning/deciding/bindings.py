@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconciler.model.address import Address
 from reconciler.model.canonical import collect_applied, digests
 from reconciler.model.change import Action
-from reconciler.model.manifest import Ensure
+from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
@@ -27,7 +27,9 @@ def find_binding_updates(
     updates: dict[Address, Binding | None] = dict.fromkeys(_find_outdated(assignments, options))
     for address, decision in decided.items():
         live = decision.live
-        if live is None or not options.selects(address):
+        if live is None or (decision.action is not Action.FORGET and decision.kind.keeps_owner):
+            continue
+        if not options.selects(address):
             continue
         if decision.action is Action.FORGET:
             bound, manifest = index.find_bound_addresses(live), index.manifest
@@ -35,7 +37,7 @@ def find_binding_updates(
                 other for other in bound if other not in manifest.declarations and not manifest.may_declare(other)
             ]
             updates |= dict.fromkeys((address, *others))  # its former addresses too
-        elif not decision.kind.keeps_owner and decision.is_kept:
+        elif decision.is_kept:
             stored = index.snapshot.bindings.get(address)
             replaces = _find_replaced_id(assignments, address, live)
             if not decision.differences:
@@ -69,11 +71,10 @@ def _find_outdated(assignments: Assignments, options: PlanOptions) -> Iterator[A
     Another object may get the name of a deleted one, and an object may be forgotten under its new address.
     """
     index = assignments.index
-    for address, binding in sorted(index.snapshot.bindings.items()):
-        kind, declared = index.kinds.get(address.kind), index.manifest.declarations.get(address)
-        if kind is None or (declared is not None and declared.ensure is Ensure.PRESENT):
-            continue
-        if declared is None and index.manifest.unread is not None:
+    bindings, declarations = index.snapshot.bindings, index.manifest.declarations
+    for address in sorted(address for address in bindings if not _is_present(declarations.get(address))):
+        kind, binding = index.kinds.get(address.kind), bindings[address]
+        if kind is None or (address not in declarations and index.manifest.unread is not None):
             continue
         key = (kind.name, binding.id)
         live = index.by_locator.get(key)
@@ -85,3 +86,7 @@ def _find_outdated(assignments: Assignments, options: PlanOptions) -> Iterator[A
             is_outdated = is_listed and live is None
         if is_outdated and options.selects(address):
             yield address
+
+
+def _is_present(declared: Declaration | None) -> bool:
+    return declared is not None and declared.ensure is Ensure.PRESENT

@@ -152,8 +152,10 @@ def set_aside_replaced_bindings(ownership: Ownership, account: Account) -> Owner
     """The same for kinds without metadata, by the bindings of the store."""
     superseded: list[tuple[Address, Live]] = []
     for address, binding in account.snapshot.bindings.items():
+        if binding.replaces is None:  # asked first: so it is for nearly all
+            continue
         kind = account.kinds.get(address.kind)
-        if kind is None or kind.keeps_owner or binding.replaces is None:
+        if kind is None or kind.keeps_owner:
             continue
         live = account.by_locator.get((kind.name, binding.replaces))
         if live is not None:
