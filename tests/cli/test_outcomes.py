@@ -7,10 +7,6 @@ a YAML file was written. An answer at a terminal is in parentheses; without one,
 
 from __future__ import annotations
 
-import io
-import json
-import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,12 +18,12 @@ from reconciler.cli.main import COMMANDS, reconciler
 from reconciler.model import exit_codes
 from reconciler.model.plan import Plan
 from tests.cli.states import STATES, prepare
+from tests.harness.outcomes import check_streams, choose_quick, read_table, run_row
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Project
 from tests.harness.tiers import is_quick
 
 HERE = Path(__file__).parent
-Table = dict[str, dict[str, str]]  # row → state → cell
 
 # Commands that no state of an account decides about.
 ELSEWHERE = {
@@ -84,78 +80,17 @@ OPTIONS = {
 }
 
 
-def read_table(file: Path) -> Table:
-    header, *lines = (line for line in file.read_text(encoding="utf-8").splitlines() if line)
-    states = header.split()
-    rows = (line.split() for line in lines)
-    return {" ".join(words[: -len(states)]): dict(zip(states, words[-len(states) :], strict=True)) for words in rows}
-
-
 TABLE = read_table(HERE / "outcomes.txt")
 
 
-def code_of(cell: str) -> int:
-    return int(re.match(r"\d+", cell)[0])  # type: ignore[index]
-
-
-def choose_quick(table: Table) -> set[tuple[str, str]]:
-    """The cells of `make test`: where the flags of a row matter first, each exit code of a command, each state."""
-    chosen, seen = set(), set[object]()
-    for row, cells in table.items():
-        command = row.split()[0]
-        plain = f"{command} -y" if f"{command} -y" in table else command
-        bare = table.get(plain, {})
-        state = next((state for state, cell in cells.items() if cell != bare.get(state)), "")
-        if not state:
-            continue
-        chosen |= {(row, state), *([(plain, state)] if bare else [])}  # with the flags, and without
-        seen |= {(command, code_of(cells[state])), state}
-    for row, cells in table.items():
-        for state, cell in cells.items():
-            features: set[object] = {(row.split()[0], code_of(cell)), state}
-            if not features <= seen:
-                seen |= features
-                chosen.add((row, state))
-    return chosen
-
-
 QUICK = choose_quick(TABLE)
-
-
-class Terminal(io.StringIO):
-    """A terminal at which somebody has typed an answer."""
-
-    def __init__(self, answer: str) -> None:
-        super().__init__(answer)
-        self._reader, writer = os.pipe()
-        os.write(writer, answer.encode())
-        os.close(writer)
-
-    def isatty(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return self._reader
-
-    def close(self) -> None:
-        if not self.closed:
-            os.close(self._reader)
-        super().close()
-
-
-def run(row: str, project: Project) -> Output:
-    words = row.split()
-    typed = Terminal(f"{words.pop()[1:-1]}\n") if words[-1].startswith("(") else io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, typed:
-        patch.setattr("sys.stdin", typed)
-        return project(*words)
 
 
 def observe(row: str, project: Project, sandbox: Sandbox) -> tuple[str, Output]:
     """The cell of a row, and what the command printed."""
     before = read_yaml(project)
     sandbox.forget_log()
-    result = run(row, project)
+    result = run_row(row.split(), project)
     calls, is_written = len(sandbox.calls()), read_yaml(project) != before
     streams = "o" * bool(result.out) + "e" * bool(result.err)
     return f"{result.code}{streams}{f'+{calls}' * bool(calls)}{'w' * is_written}", result
@@ -181,18 +116,8 @@ def test_a_command_does_and_prints_what_the_table_has(on_sandbox: Project, sandb
         is_prepared = not (is_lasting(row, cell) and ("+" in cell or "w" in cell or "--record" in row))
         if cell != TABLE[row][state]:
             wrong.append(f"{row}: {cell} instead of {TABLE[row][state]}: {result}")
-        check_streams(row, result)
+        check_streams(row, result, reason=result.err)
     assert wrong == []
-
-
-def check_streams(row: str, result: Output) -> None:
-    """Laws of all commands: JSON is whole or absent, and a failure has a reason."""
-    if "json" in row.split() and result.out:
-        json.loads(f"[{','.join(result.out.splitlines())}]" if row.startswith("history") else result.out)
-    if result.code not in (exit_codes.DONE, exit_codes.CHANGES, exit_codes.DEGRADED):
-        assert result.err, row
-    assert "Traceback" not in result.err, row
-    assert "unexpected" not in result.err, row
 
 
 def test_the_table_has_a_column_for_each_state() -> None:
