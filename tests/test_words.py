@@ -111,7 +111,7 @@ SAME: Mapping[str, tuple[object, ...]] = {
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_each_place_knows_the_same_words(name: str) -> None:
+def test_lists_of_the_same_words_are_equal(name: str) -> None:
     first, *others = (set(words) for words in SAME[name])  # type: ignore[call-overload]
     for other in others:
         assert first == other

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from reconciler.model.change import Action
 from reconciler.model.fleet import Fleet, TaskRecord, TaskState
+from reconciler.rendering.text_tools import count
 
 MEMBERS, DELETES = "members", "deletes"
 _DELETING = (Action.DELETE, Action.REPLACE)
@@ -26,8 +27,8 @@ class Excess(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.what == MEMBERS:
-            return f"{self.count} members would change, and guards.max_changed allows {self.limit}"
-        return f"{self.count} objects would be deleted, and guards.max_deletes allows {self.limit}"
+            return f"{count(self.count, 'member')} would change, and guards.max_changed allows {self.limit}"
+        return f"{count(self.count, 'object')} would be deleted, and guards.max_deletes allows {self.limit}"
 
 
 def find_excess(

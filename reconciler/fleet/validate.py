@@ -25,6 +25,7 @@ from reconciler.project.fleets.load import FILE, load_fleet
 from reconciler.project.settings import variables
 from reconciler.project.settings.config import Config, load_config
 from reconciler.project.settings.variables import NO_VALUE, Setting
+from reconciler.rendering.text_tools import count
 
 _NAMED = 3  # members that a message names
 _Settings = Mapping[str, Setting]
@@ -195,7 +196,7 @@ def _find_unknown_variables(fleet: Fleet, settings: Mapping[str, Config | Reject
 
 def _report(members: Sequence[Member], name: str, text: str, remedy: str, code: str) -> Problem:
     names = ", ".join(member.name for member in members[:_NAMED])
-    more = f" and {len(members) - _NAMED} others" if len(members) > _NAMED else ""
+    more = f" and {count(len(members) - _NAMED, 'other')}" if len(members) > _NAMED else ""
     return Problem(f"{text} (for {names}{more})", remedy, f"variables.{name}", members[0].position, code=code)
 
 

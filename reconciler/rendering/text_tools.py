@@ -10,6 +10,16 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def count_omitted(number: int, noun: str) -> str:
+    """`… and 1 more row; --format json lists all of them`: what ends a list that was cut."""
+    return f"… and {count_more(number, noun)}; --format json lists all of them"
+
+
+def count_more(number: int, noun: str) -> str:
+    """`1 more row`, `1,200 more rows`"""
+    return f"{number:,} more {noun if number == 1 else f'{noun}s'}"
+
+
 def format_time(moment: float) -> str:
     """`2026-11-23 10:15 UTC`, from seconds since 1970."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")

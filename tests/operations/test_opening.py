@@ -132,7 +132,7 @@ def membership(*witnesses: str, account: str = HERE) -> AccountMembership:
             membership("TLSEdge:e9", account="https://old"),
             snapshot(EDGE),
             "stack prod belongs to https://old, but the current account is https://here, "
-            "and none of the 1 objects of its last apply exists",
+            "and the only object of its last apply does not exist",
         ),
     ],
 )

@@ -38,6 +38,8 @@ def account_mismatch(remembered: AccountMembership | None, account: str, stack: 
         return ""
     count = len(remembered.witnesses)
     gone = f"none of the {count} objects of its last apply exists" if count else ""
+    if count == 1:
+        gone = "the only object of its last apply does not exist"
     if remembered.account != account:
         more = f", and {gone}" if gone else ""
         return f"stack {stack} belongs to {remembered.account}, but the current account is {account}{more}"

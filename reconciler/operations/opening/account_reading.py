@@ -210,7 +210,8 @@ def _refuse_unreadable(snapshot: Snapshot, base_url: str) -> None:
             f"{base_url} is not the address of the platform's API: none of its paths exists; "
             "correct platform.base_url, or RECONCILER_BASE_URL"
         )
-    more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
+    others = len(reasons) - 1
+    more = f" (and {others} more {'reason' if others == 1 else 'reasons'})" if others else ""
     raise UnreadableAccount(f"nothing could be read from the platform: {min(reasons.values())}{more}")
 
 

@@ -39,7 +39,7 @@ from reconciler.rendering.plan.overview import EnvironmentRow
 from reconciler.rendering.plan.phrases import Flavour, Resources, RiskPhrase
 from reconciler.rendering.run_context import Link, RunContext
 from reconciler.rendering.terminal_text import cut, sanitize
-from reconciler.rendering.text_tools import count, format_time
+from reconciler.rendering.text_tools import count, count_omitted, format_time
 
 _SIGNS = {"+": "added", "-": "removed", "!": "changed", "…": "gap"}
 _LONGEST_SUMMARY = 160  # cells of the line that sums up a change
@@ -405,7 +405,7 @@ def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | 
 
 
 def _count_more(more: int) -> str:
-    return f"… and {more:,} more problems; --format json lists all of them" if more > 0 else ""
+    return count_omitted(more, "problem") if more > 0 else ""
 
 
 def _count_errors(errors: Sequence[Problem]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from reconciler.rendering.plan.findings import Finding, Level, limit_findings
 from reconciler.rendering.plan.sarif import fingerprint
+from reconciler.rendering.text_tools import count_omitted
 
 _MOST_COMMANDS = 200  # most severe first; GitHub does not show more, but prints each to the log
 _MOST_ENTRIES = 5000  # of a code quality report
@@ -22,7 +23,7 @@ def render_github(findings: Sequence[Finding]) -> str:
     """Workflow commands, one per line. GitHub shows the first ten of each level and step."""
     more = len(findings) - _MOST_COMMANDS
     text = "".join(f"{_command(finding)}\n" for finding in findings[:_MOST_COMMANDS])
-    return text + (f"… and {more:,} more findings; --format json lists all of them\n" if more > 0 else "")
+    return text + (f"{count_omitted(more, 'finding')}\n" if more > 0 else "")
 
 
 def render_gitlab(findings: Sequence[Finding], *, fallback: str) -> str:

@@ -22,7 +22,7 @@ from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import ChangeRow, DiffLine, DisplayValue, FieldRow, build_outline
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.terminal_text import cut, sanitize
-from reconciler.rendering.text_tools import count
+from reconciler.rendering.text_tools import count, count_omitted
 
 _NAMED = 3  # resources that a finding about an approval names
 _LONGEST = 200  # cells of a value: a finding is cut at 1000 characters, and has old and new values
@@ -159,7 +159,7 @@ def limit_findings(findings: Sequence[Finding], most: int) -> list[Finding]:
     """At most so many findings, and a note that counts the others."""
     if (more := len(findings) - most) <= 0:
         return [*findings]
-    return [*findings[:most], Finding(NOTE, f"… and {more:,} more findings; --format json lists all of them", "")]
+    return [*findings[:most], Finding(NOTE, count_omitted(more, "finding"), "")]
 
 
 def _rank(item: Finding) -> tuple[object, ...]:

@@ -24,6 +24,7 @@ from reconciler.model.value import Hidden, Ref, Secret, Template, Value
 from reconciler.rendering.plan import deliveries, dns_records, pem
 from reconciler.rendering.plan.differences import Difference, find_difference
 from reconciler.rendering.terminal_text import sanitize
+from reconciler.rendering.text_tools import count_more
 
 SENSITIVE = "(sensitive)"
 SENSITIVE_CHANGED = "(sensitive value changed)"
@@ -414,7 +415,7 @@ def _addition(change: Change, words: _Words) -> ChangeRow:
 def _cut_list(lines: Sequence[str]) -> tuple[str, ...]:
     """The first problems of the base: they are corrected there, not on this branch."""
     more = len(lines) - _MOST_OF_BASE
-    return (*lines[:_MOST_OF_BASE], f"… and {more:,} more problems") if more > 0 else tuple(lines)
+    return (*lines[:_MOST_OF_BASE], f"… and {count_more(more, 'problem')}") if more > 0 else tuple(lines)
 
 
 def _problem(problem: Problem) -> ProblemRow:

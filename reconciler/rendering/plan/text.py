@@ -27,7 +27,7 @@ from reconciler.rendering.plan.outline import (
     build_outline,
 )
 from reconciler.rendering.plan.phrases import Flavour, Resources
-from reconciler.rendering.text_tools import count
+from reconciler.rendering.text_tools import count, count_omitted
 
 NARROWEST = 40
 _MOST_PROBLEMS = 100  # more would push the changes off the screen
@@ -166,8 +166,7 @@ class _Page:
             paint, sign = (Paint.ALARM, "! ") if row.is_error else (Paint.CHANGED, "")
             yield from self.block(row.text, 2, paint, sign)
         if len(rows) > _MOST_PROBLEMS:
-            more = f"… and {len(rows) - _MOST_PROBLEMS:,} more problems; --format json lists all of them"
-            yield from self.block(more, 2, Paint.ALARM)
+            yield from self.block(count_omitted(len(rows) - _MOST_PROBLEMS, "problem"), 2, Paint.ALARM)
 
     def access(self) -> Iterator[str]:
         """The entry points that let other requests through."""
@@ -205,7 +204,7 @@ class _Page:
 
     def count_omitted_access(self) -> Iterator[str]:
         if (more := len(self.rows.access) - _MOST_ACCESS) > 0:
-            yield from self.block(f"… and {more:,} more rows; --format json lists all of them", 2, Paint.ALARM)
+            yield from self.block(count_omitted(more, "row"), 2, Paint.ALARM)
 
     def legend(self) -> Iterator[str]:
         if self.flavour is Flavour.DRIFT and (self.rows.changes or self.rows.additions):
@@ -324,7 +323,7 @@ class _Page:
             paint = Paint.ALARM if row.health.state is State.DEGRADED else None
             yield from self.block(health_section.describe_row(row), 2, paint, sign)
         if (more := len(ill) - _MOST_HEALTH) > 0:
-            yield from self.block(f"… and {more:,} more objects; --format json lists all of them", 2, Paint.ALARM)
+            yield from self.block(count_omitted(more, "object"), 2, Paint.ALARM)
 
     def summary(self) -> Iterator[str]:
         rows = self.rows

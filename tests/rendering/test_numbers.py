@@ -1,0 +1,237 @@
+"""Numbers in sentences: none, one and several of everything that is counted, and the borders at which a list is cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from reconciler.model.access_change import AccessChange, Verdict
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
+from reconciler.model.health import Health, HealthRow, State
+from reconciler.model.known_drift import IgnoredDifference
+from reconciler.model.plan import Approval, ApprovalItem, Base, Forecast, Plan
+from reconciler.model.problem import Problem
+from reconciler.model.status import Sync, Synced
+from reconciler.rendering import status
+from reconciler.rendering.plan import ci_annotations, findings, phrases, text
+from reconciler.rendering.plan.outline import Outline, build_outline
+from reconciler.rendering.plan.phrases import Flavour, Selected
+from tests.harness.statuses import NOW, build_status
+
+
+def changed(number: int, *, pending: bool = False, action: Action = Action.UPDATE) -> tuple[Change, ...]:
+    cause = ChangedBy.GIT if pending else ChangedBy.PLATFORM
+    fields = (FieldChange("description", "a", "b", cause),)
+    what = "edited" if pending else "drifted"
+    return tuple(
+        Change(Address("IPPolicy", f"{what}-{place}"), action, Reason.FIELDS, fields=fields, is_pending=pending)
+        for place in range(number)
+    )
+
+
+def added(number: int) -> tuple[Change, ...]:
+    parent = Address("IPPolicy", "office")
+    return tuple(
+        Change(Address("IPPolicyRule", f"ipr_{place}"), Action.DELETE, Reason.ADDED, f"ipr_{place}", parent=parent)
+        for place in range(number)
+    )
+
+
+def opened(number: int, verdict: Verdict = Verdict.WIDENS, *, apart: bool = True) -> tuple[AccessChange, ...]:
+    return tuple(
+        AccessChange(f"https://e{place}.example.com", verdict, f"a{place * apart}", "everyone", "", True, (), "")
+        for place in range(number)
+    )
+
+
+def rows(**parts: object) -> Outline:
+    return build_outline(Plan("prod", **parts))  # type: ignore[arg-type]
+
+
+def drift(number: int, additions: int = 0, pending: int = 0) -> str:
+    found = rows(changes=(*changed(number), *changed(pending, pending=True)), additions=added(additions))
+    return phrases.verdict(found, Flavour.DRIFT, 9)
+
+
+def access(**numbers: int) -> str:
+    return phrases.count_access(
+        rows(access=[entry for name, number in numbers.items() for entry in opened(number, Verdict[name])])
+    )
+
+
+def base(behind: int) -> str:
+    found = rows(base=Base("main", "c0ffee1", behind=behind)).base
+    assert found is not None
+    return phrases.describe_base(found)
+
+
+def ignored(*until: str) -> str:
+    return phrases.describe_ignored(rows(ignored=tuple(IgnoredDifference("IPPolicy/a", day) for day in until)))
+
+
+def users(number: int) -> str:
+    (found,) = rows(changes=changed(1)).changes
+    names = tuple(f"TLSEdge/e{place}" for place in range(min(number, 8)))
+    return phrases.describe_users(replace(found, users=names, user_count=number))
+
+
+def replaced(number: int) -> str:
+    fields = tuple(FieldChange(f"f{place}", "a", "b", ChangedBy.GIT, True) for place in range(number))
+    (found,) = rows(changes=(Change(Address("TLSEdge", "a"), Action.REPLACE, Reason.IMMUTABLE, fields=fields),)).changes
+    return phrases.reason(found, Flavour.PLAN)
+
+
+def subjects(number: int) -> str:
+    items = tuple(ApprovalItem(f"BotUser/b{place}", "", "") for place in range(number))
+    (found,) = rows(approvals=(Approval("delete", "BotUser", number, "", items=items),)).approvals
+    return phrases.name_subjects(found, 2)
+
+
+def synced(drifted: int, pending: int) -> str:
+    names = [tuple(f"{kind}/{place}" for place in range(number)) for kind, number in (("A", drifted), ("B", pending))]
+    state = Synced.DRIFT if drifted else Synced.YES
+    return status.describe_sync(build_status(sync=Sync(state, NOW, drifted=names[0], pending=names[1])))
+
+
+SENTENCES: Sequence[tuple[str, str]] = [
+    (phrases.describe_match(0), "0 resources match the manifests."),
+    (phrases.describe_match(1), "1 resource matches the manifests."),
+    (phrases.describe_match(2), "2 resources match the manifests."),
+    (phrases.describe_match(Selected(0, of=1)), "0 of 1 resource match the manifests."),
+    (phrases.describe_match(Selected(1, of=2)), "1 of 2 resources matches the manifests."),
+    (phrases.describe_match(Selected(2, of=2)), "2 of 2 resources match the manifests."),
+    (phrases.forecast(Forecast(0, 0.0), 0), "0 API calls"),
+    (phrases.forecast(Forecast(1, 0.0), 0), "1 API call"),
+    (phrases.forecast(Forecast(1, 0.0), 120), "1 API call, within the budget of 120 requests per minute"),
+    (phrases.forecast(Forecast(2, 60.0), 120), "2 API calls, about 60 s at 120 requests per minute"),
+    (phrases.forecast(Forecast(2, 60.0), 0), "2 API calls, about 60 s"),
+    (drift(0), "No drift. 9 resources match the manifests."),
+    (drift(1), "Drift: 1 resource changed on the platform."),
+    (drift(2), "Drift: 2 resources changed on the platform."),
+    (drift(0, 1), "Drift: 1 resource added on the platform."),
+    (drift(1, 2), "Drift: 3 resources: 1 changed on the platform, 2 added on the platform."),
+    (drift(0, 0, 1), "No drift. 1 resource has unapplied Git changes."),
+    (drift(0, 0, 2), "No drift. 2 resources have unapplied Git changes."),
+    (drift(1, 0, 1), "Drift: 1 resource changed on the platform. 1 resource has unapplied Git changes."),
+    (access(), ""),
+    (access(WIDENS=1), "Access: 1 entry point widens."),
+    (access(WIDENS=2), "Access: 2 entry points widen."),
+    (access(NARROWS=1), "Access: 1 entry point narrows."),
+    (access(NARROWS=2), "Access: 2 entry points narrow."),
+    (access(EXPOSES=1, CLOSES=2), "Access: 1 entry point exposed, 2 closed."),
+    (access(LOCKS_OUT=2), "Access: 2 entry points locked out."),
+    (base(0), ""),
+    (base(1), "This branch is behind main by 1 commit: changes are not attributed; merge main first."),
+    (base(2), "This branch is behind main by 2 commits: changes are not attributed; merge main first."),
+    (ignored(), ""),
+    (ignored(""), "1 known difference ignored."),
+    (ignored("2026-01-01"), "1 known difference ignored, until 2026-01-01."),
+    (ignored("2026-01-01", "2026-01-01"), "2 known differences ignored, until 2026-01-01."),
+    (ignored("2026-01-02", "2026-01-01"), "2 known differences ignored, the first until 2026-01-01."),
+    (ignored("2026-01-01", ""), "2 known differences ignored, until 2026-01-01."),
+    (users(0), ""),
+    (users(1), "Used by 1 resource: TLSEdge/e0."),
+    (users(2), "Used by 2 resources: TLSEdge/e0, TLSEdge/e1."),
+    (users(8)[-13:], ", TLSEdge/e7."),
+    (users(9)[-13:], "TLSEdge/e7, …"),
+    (users(1000)[:24], "Used by 1,000 resources:"),
+    (users(1001)[:34], "Used by more than 1,000 resources:"),
+    (replaced(1), "must be replaced: f0 cannot be updated in place"),
+    (replaced(3), "must be replaced: f0, f1, f2 cannot be updated in place"),
+    (replaced(4), "must be replaced: f0, f1, f2 and 1 more field cannot be updated in place"),
+    (replaced(5), "must be replaced: f0, f1, f2 and 2 more fields cannot be updated in place"),
+    (subjects(2), "BotUser/b0, BotUser/b1"),
+    (subjects(3), "BotUser/b0, BotUser/b1 and 1 more"),
+    (synced(0, 0), "in sync (read now)"),
+    (synced(1, 0), "drift: 1 resource changed on the platform (read now)"),
+    (synced(2, 0), "drift: 2 resources changed on the platform (read now)"),
+    (synced(0, 1), "no drift: 1 resource changed in Git and is not applied yet (read now)"),
+    (synced(0, 2), "no drift: 2 resources changed in Git and are not applied yet (read now)"),
+]
+
+
+@pytest.mark.parametrize(("found", "expected"), SENTENCES)
+def test_a_sentence_has_the_number_of_its_nouns_and_verbs(found: str, expected: str) -> None:
+    assert found == expected
+
+
+# --- borders
+
+
+class Cut(NamedTuple):
+    """A list that is cut. `shown`: an item in the text. `rest`: what says how many are left out, with one left."""
+
+    name: str
+    limit: int
+    render: Callable[[int], str]
+    shown: str
+    rest: str = r"([0-9,]+) more(?: (problem|row|object|line|finding)(s?))?\b"
+
+
+def errors(number: int) -> tuple[Problem, ...]:
+    return tuple(Problem(f"wrong-{place}", "", f"IPPolicy/p{place}", code="wrong-type") for place in range(number))
+
+
+def health(number: int) -> tuple[HealthRow, ...]:
+    return tuple(HealthRow(f"TLSEdge/x{place}", "", Health(State.DEGRADED, "broken")) for place in range(number))
+
+
+def render(flavour: Flavour = Flavour.PLAN, **parts: object) -> str:
+    return text.render_text(Plan("prod", **parts), width=200, flavour=flavour)  # type: ignore[arg-type]
+
+
+def list_of(number: int) -> list[findings.Finding]:
+    return findings.list_findings(Plan("prod", problems=errors(number)))
+
+
+def removed_text(number: int) -> str:
+    value = "".join(f"line-{place}\n" for place in range(number))
+    fields = (FieldChange("description", value, None, ChangedBy.GIT),)
+    return render(changes=(Change(Address("IPPolicy", "a"), Action.UPDATE, Reason.FIELDS, fields=fields),))
+
+
+def caused(number: int) -> str:
+    (entry,) = opened(1)
+    causes = tuple(f"IPPolicyRule/x{place}" for place in range(number))
+    (found,) = rows(access=(replace(entry, causes=causes),)).access
+    return "".join(phrases.explain_access(found))
+
+
+CUTS = [
+    Cut("problems of a text", 100, lambda n: render(problems=errors(n)), r"wrong-\d+"),
+    Cut("entry points of a text", 50, lambda n: render(access=opened(n)), r"https://e\d+\."),
+    Cut("entry points of a row", 4, lambda n: render(access=opened(n, apart=False)), r"https://e\d+\."),
+    Cut("health of a text", 100, lambda n: render(Flavour.DRIFT, health=health(n)), r"TLSEdge/x\d+"),
+    Cut("lines of a removed text", 8, removed_text, r"line-\d+"),
+    Cut("causes of an entry point", 3, caused, r"IPPolicyRule/x\d+"),
+    Cut("commands of GitHub", 200, lambda n: ci_annotations.render_github(list_of(n)), r"wrong-\d+"),
+    Cut("problems of a base", 10, lambda n: render(base=Base("main", "c0ffee1", problems=errors(n))), r"wrong-\d+"),
+    Cut(
+        "drifted resources of a status",
+        10,
+        lambda n: status.render_text(
+            build_status(sync=Sync(Synced.DRIFT, NOW, drifted=tuple(f"IPPolicy/p{place}" for place in range(n)))), 999
+        ),
+        r"IPPolicy/p\d+",
+    ),
+]
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=lambda cut: cut.name)
+def test_a_list_is_cut_at_its_limit_and_the_rest_is_counted(cut: Cut) -> None:
+    for number in (1, cut.limit - 1, cut.limit, cut.limit + 1, cut.limit + 2):
+        found = cut.render(number)
+        shown = len(set(re.findall(cut.shown, found)))
+        more = re.findall(cut.rest, found)
+        if number <= cut.limit:
+            assert (shown, more) == (number, []), number
+            continue
+        ((left, noun, plural),) = more
+        assert shown + int(left) == number, number
+        assert shown <= cut.limit
+        assert not noun or bool(plural) is (left != "1"), found[-200:]
