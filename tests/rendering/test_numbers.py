@@ -24,7 +24,7 @@ from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.harness.statuses import NOW, build_status
 
 
-def changed(number: int, *, pending: bool = False, action: Action = Action.UPDATE) -> tuple[Change, ...]:
+def make_changes(number: int, *, pending: bool = False, action: Action = Action.UPDATE) -> tuple[Change, ...]:
     cause = ChangedBy.GIT if pending else ChangedBy.PLATFORM
     fields = (FieldChange("description", "a", "b", cause),)
     what = "edited" if pending else "drifted"
@@ -34,7 +34,7 @@ def changed(number: int, *, pending: bool = False, action: Action = Action.UPDAT
     )
 
 
-def added(number: int) -> tuple[Change, ...]:
+def make_additions(number: int) -> tuple[Change, ...]:
     parent = Address("IPPolicy", "office")
     return tuple(
         Change(Address("IPPolicyRule", f"ipr_{place}"), Action.DELETE, Reason.ADDED, f"ipr_{place}", parent=parent)
@@ -42,7 +42,7 @@ def added(number: int) -> tuple[Change, ...]:
     )
 
 
-def opened(number: int, verdict: Verdict = Verdict.WIDENS, *, apart: bool = True) -> tuple[AccessChange, ...]:
+def make_openings(number: int, verdict: Verdict = Verdict.WIDENS, *, apart: bool = True) -> tuple[AccessChange, ...]:
     return tuple(
         AccessChange(f"https://e{place}.example.com", verdict, f"a{place * apart}", "everyone", "", True, (), "")
         for place in range(number)
@@ -54,13 +54,15 @@ def rows(**parts: object) -> Outline:
 
 
 def drift(number: int, additions: int = 0, pending: int = 0) -> str:
-    found = rows(changes=(*changed(number), *changed(pending, pending=True)), additions=added(additions))
+    found = rows(
+        changes=(*make_changes(number), *make_changes(pending, pending=True)), additions=make_additions(additions)
+    )
     return phrases.verdict(found, Flavour.DRIFT, 9)
 
 
 def access(**numbers: int) -> str:
     return phrases.count_access(
-        rows(access=[entry for name, number in numbers.items() for entry in opened(number, Verdict[name])])
+        rows(access=[entry for name, number in numbers.items() for entry in make_openings(number, Verdict[name])])
     )
 
 
@@ -70,17 +72,17 @@ def base(behind: int) -> str:
     return phrases.describe_base(found)
 
 
-def ignored(*until: str) -> str:
+def tell_ignored(*until: str) -> str:
     return phrases.describe_ignored(rows(ignored=tuple(IgnoredDifference("IPPolicy/a", day) for day in until)))
 
 
 def users(number: int) -> str:
-    (found,) = rows(changes=changed(1)).changes
+    (found,) = rows(changes=make_changes(1)).changes
     names = tuple(f"TLSEdge/e{place}" for place in range(min(number, 8)))
     return phrases.describe_users(replace(found, users=names, user_count=number))
 
 
-def replaced(number: int) -> str:
+def tell_replacement(number: int) -> str:
     fields = tuple(FieldChange(f"f{place}", "a", "b", ChangedBy.GIT, True) for place in range(number))
     (found,) = rows(changes=(Change(Address("TLSEdge", "a"), Action.REPLACE, Reason.IMMUTABLE, fields=fields),)).changes
     return phrases.reason(found, Flavour.PLAN)
@@ -92,7 +94,7 @@ def subjects(number: int) -> str:
     return phrases.name_subjects(found, 2)
 
 
-def synced(drifted: int, pending: int) -> str:
+def tell_sync(drifted: int, pending: int) -> str:
     names = [tuple(f"{kind}/{place}" for place in range(number)) for kind, number in (("A", drifted), ("B", pending))]
     state = Synced.DRIFT if drifted else Synced.YES
     return status.describe_sync(build_status(sync=Sync(state, NOW, drifted=names[0], pending=names[1])))
@@ -128,12 +130,12 @@ SENTENCES: Sequence[tuple[str, str]] = [
     (base(0), ""),
     (base(1), "This branch is behind main by 1 commit: changes are not attributed; merge main first."),
     (base(2), "This branch is behind main by 2 commits: changes are not attributed; merge main first."),
-    (ignored(), ""),
-    (ignored(""), "1 known difference ignored."),
-    (ignored("2026-01-01"), "1 known difference ignored, until 2026-01-01."),
-    (ignored("2026-01-01", "2026-01-01"), "2 known differences ignored, until 2026-01-01."),
-    (ignored("2026-01-02", "2026-01-01"), "2 known differences ignored, the first until 2026-01-01."),
-    (ignored("2026-01-01", ""), "2 known differences ignored, until 2026-01-01."),
+    (tell_ignored(), ""),
+    (tell_ignored(""), "1 known difference ignored."),
+    (tell_ignored("2026-01-01"), "1 known difference ignored, until 2026-01-01."),
+    (tell_ignored("2026-01-01", "2026-01-01"), "2 known differences ignored, until 2026-01-01."),
+    (tell_ignored("2026-01-02", "2026-01-01"), "2 known differences ignored, the first until 2026-01-01."),
+    (tell_ignored("2026-01-01", ""), "2 known differences ignored, until 2026-01-01."),
     (users(0), ""),
     (users(1), "Used by 1 resource: TLSEdge/e0."),
     (users(2), "Used by 2 resources: TLSEdge/e0, TLSEdge/e1."),
@@ -141,17 +143,17 @@ SENTENCES: Sequence[tuple[str, str]] = [
     (users(9)[-13:], "TLSEdge/e7, …"),
     (users(1000)[:24], "Used by 1,000 resources:"),
     (users(1001)[:34], "Used by more than 1,000 resources:"),
-    (replaced(1), "must be replaced: f0 cannot be updated in place"),
-    (replaced(3), "must be replaced: f0, f1, f2 cannot be updated in place"),
-    (replaced(4), "must be replaced: f0, f1, f2 and 1 more field cannot be updated in place"),
-    (replaced(5), "must be replaced: f0, f1, f2 and 2 more fields cannot be updated in place"),
+    (tell_replacement(1), "must be replaced: f0 cannot be updated in place"),
+    (tell_replacement(3), "must be replaced: f0, f1, f2 cannot be updated in place"),
+    (tell_replacement(4), "must be replaced: f0, f1, f2 and 1 more field cannot be updated in place"),
+    (tell_replacement(5), "must be replaced: f0, f1, f2 and 2 more fields cannot be updated in place"),
     (subjects(2), "BotUser/b0, BotUser/b1"),
     (subjects(3), "BotUser/b0, BotUser/b1 and 1 more"),
-    (synced(0, 0), "in sync (read now)"),
-    (synced(1, 0), "drift: 1 resource changed on the platform (read now)"),
-    (synced(2, 0), "drift: 2 resources changed on the platform (read now)"),
-    (synced(0, 1), "no drift: 1 resource changed in Git and is not applied yet (read now)"),
-    (synced(0, 2), "no drift: 2 resources changed in Git and are not applied yet (read now)"),
+    (tell_sync(0, 0), "in sync (read now)"),
+    (tell_sync(1, 0), "drift: 1 resource changed on the platform (read now)"),
+    (tell_sync(2, 0), "drift: 2 resources changed on the platform (read now)"),
+    (tell_sync(0, 1), "no drift: 1 resource changed in Git and is not applied yet (read now)"),
+    (tell_sync(0, 2), "no drift: 2 resources changed in Git and are not applied yet (read now)"),
 ]
 
 
@@ -164,12 +166,12 @@ def test_a_sentence_has_the_number_of_its_nouns_and_verbs(found: str, expected: 
 
 
 class Cut(NamedTuple):
-    """A list that is cut. `shown`: an item in the text. `rest`: what says how many are left out, with one left."""
+    """A list that is cut. `item`: an item in the text. `rest`: what says how many are left out, with one left."""
 
     name: str
     limit: int
     render: Callable[[int], str]
-    shown: str
+    item: str
     rest: str = r"([0-9,]+) more(?: (problem|row|object|line|finding)(s?))?\b"
 
 
@@ -189,14 +191,14 @@ def list_of(number: int) -> list[findings.Finding]:
     return findings.list_findings(Plan("prod", problems=errors(number)))
 
 
-def removed_text(number: int) -> str:
+def render_removal(number: int) -> str:
     value = "".join(f"line-{place}\n" for place in range(number))
     fields = (FieldChange("description", value, None, ChangedBy.GIT),)
     return render(changes=(Change(Address("IPPolicy", "a"), Action.UPDATE, Reason.FIELDS, fields=fields),))
 
 
-def caused(number: int) -> str:
-    (entry,) = opened(1)
+def tell_causes(number: int) -> str:
+    (entry,) = make_openings(1)
     causes = tuple(f"IPPolicyRule/x{place}" for place in range(number))
     (found,) = rows(access=(replace(entry, causes=causes),)).access
     return "".join(phrases.explain_access(found))
@@ -204,11 +206,11 @@ def caused(number: int) -> str:
 
 CUTS = [
     Cut("problems of a text", 100, lambda n: render(problems=errors(n)), r"wrong-\d+"),
-    Cut("entry points of a text", 50, lambda n: render(access=opened(n)), r"https://e\d+\."),
-    Cut("entry points of a row", 4, lambda n: render(access=opened(n, apart=False)), r"https://e\d+\."),
+    Cut("entry points of a text", 50, lambda n: render(access=make_openings(n)), r"https://e\d+\."),
+    Cut("entry points of a row", 4, lambda n: render(access=make_openings(n, apart=False)), r"https://e\d+\."),
     Cut("health of a text", 100, lambda n: render(Flavour.DRIFT, health=health(n)), r"TLSEdge/x\d+"),
-    Cut("lines of a removed text", 8, removed_text, r"line-\d+"),
-    Cut("causes of an entry point", 3, caused, r"IPPolicyRule/x\d+"),
+    Cut("lines of a removed text", 8, render_removal, r"line-\d+"),
+    Cut("causes of an entry point", 3, tell_causes, r"IPPolicyRule/x\d+"),
     Cut("commands of GitHub", 200, lambda n: ci_annotations.render_github(list_of(n)), r"wrong-\d+"),
     Cut("problems of a base", 10, lambda n: render(base=Base("main", "c0ffee1", problems=errors(n))), r"wrong-\d+"),
     Cut(
@@ -226,12 +228,12 @@ CUTS = [
 def test_a_list_is_cut_at_its_limit_and_the_rest_is_counted(cut: Cut) -> None:
     for number in (1, cut.limit - 1, cut.limit, cut.limit + 1, cut.limit + 2):
         found = cut.render(number)
-        shown = len(set(re.findall(cut.shown, found)))
+        number_of_items = len(set(re.findall(cut.item, found)))
         more = re.findall(cut.rest, found)
         if number <= cut.limit:
-            assert (shown, more) == (number, []), number
+            assert (number_of_items, more) == (number, []), number
             continue
         ((left, noun, plural),) = more
-        assert shown + int(left) == number, number
-        assert shown <= cut.limit
+        assert number_of_items + int(left) == number, number
+        assert number_of_items <= cut.limit
         assert not noun or bool(plural) is (left != "1"), found[-200:]
