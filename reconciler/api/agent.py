@@ -107,15 +107,13 @@ def failure_of(method: str, status: int, body: Json, origin: Origin) -> Failure:
 
 
 @cache
-def _headers(*, with_body: bool) -> httpx.Headers:
-    import httpx
-
+def _headers(*, with_body: bool) -> Mapping[str, str]:
     headers = {
         "User-Agent": f"reconciler/{__version__}",
         "Accept": "application/json",
         "Accept-Encoding": inflating.ACCEPTED,
     }
-    return httpx.Headers(headers | {"Content-Type": "application/json"} if with_body else headers)
+    return headers | {"Content-Type": "application/json"} if with_body else headers
 
 
 @asynccontextmanager

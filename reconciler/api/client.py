@@ -88,8 +88,6 @@ class Client:
         read_only: bool,
         before_write: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        import httpx
-
         self._connection = connection
         self._origin = Origin.parse(account.base_url)
         self._redactors = (
@@ -110,9 +108,8 @@ class Client:
             "Accept": "application/json",
             "Accept-Encoding": inflating.ACCEPTED,
         }
-        # Built once, because building headers is the largest part of the cost of a request in httpx.
-        self._headers = httpx.Headers(headers)
-        self._headers_of_json = httpx.Headers({**headers, "Content-Type": "application/json"})
+        self._headers = headers
+        self._headers_of_json = {**headers, "Content-Type": "application/json"}
 
     @property
     def origin(self) -> Origin:

@@ -50,10 +50,19 @@ class Origin(Struct, frozen=True):
     def is_loopback(self) -> bool:
         return _is_loopback(self.host)
 
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
+    @property
+    def bracketed_host(self) -> str:
+        """The host, an IPv6 address in brackets."""
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
+    def authority(self) -> str:
+        """The host, and the port unless it is that of the scheme."""
         port = "" if self.port == _PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{host}{port}"
+        return f"{self.bracketed_host}{port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}"
 
     def at(self, path: str) -> str:
         """The address of a path below the base URL; raises Refused if it is not a plain path."""

@@ -88,8 +88,6 @@ class SecretStore(ABC):
             raise Unavailable(f"{why}, and the run was interrupted")
 
     async def _send_once(self, method: str, path: str, body: Json) -> Response:
-        import httpx
-
         headers = {"Accept": "application/json", "User-Agent": "reconciler", **self._headers()}
         content = b""
         if body is not None:
@@ -98,7 +96,7 @@ class SecretStore(ABC):
         try:
             address = self._origin.at(path)
             async with open_connection(self._origin, seconds=_TIMEOUT, peer=self.name) as connection:
-                return await connection.send(method, address, httpx.Headers(headers), content, largest=_LARGEST)
+                return await connection.send(method, address, headers, content, largest=_LARGEST)
         except Refused as failure:  # an unusable proxy or certificate
             raise Undeliverable(str(failure)) from None
 

@@ -6,22 +6,20 @@ import asyncio
 import errno
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import aiohttp
 import httpx
 import pytest
 
 from reconciler.api.errors import Unreachable
 from reconciler.api.exchange import NoResponse, Response, ask, open_connection
+from reconciler.api.headers import Headers
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Failure, Lost, Refused, Transient
 from tests.api.certificates import server_context
 from tests.api.wire import CUT, Serve, answer, listen, wire
 
 ORIGIN = Origin.parse("https://api.example.com")
-WHERE: Any = SimpleNamespace(host="proxy.example", port=3128, ssl=None)
 
 
 class Scripted(httpx.AsyncBaseTransport):
@@ -46,9 +44,16 @@ class Scripted(httpx.AsyncBaseTransport):
         self.closed += 1
 
 
-async def send(scripted: Scripted, largest: int, **more: Any) -> Response:
+class Refusing(httpx.AsyncBaseTransport):
+    """A transport that opens no connection."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("name not known")
+
+
+async def send(scripted: httpx.AsyncBaseTransport, largest: int, **more: Any) -> Response:
     async with open_connection(ORIGIN, seconds=5, transport=scripted, **more) as connection:
-        return await connection.send("POST", f"{ORIGIN}/x", httpx.Headers(), b"", largest=largest)
+        return await connection.send("POST", f"{ORIGIN}/x", {}, b"", largest=largest)
 
 
 async def test_a_body_above_the_size_limit_is_refused() -> None:
@@ -75,14 +80,14 @@ async def test_an_error_names_the_peer_and_the_connection_is_closed() -> None:
     assert str(failed.value.as_failure("POST")) == "lost the connection to Vault at here: connection reset by peer"
     assert (failed.value.sent, failed.value.lasting, scripted.closed) == (True, False, 1)
     with pytest.raises(NoResponse) as failed:
-        await send(Scripted(aiohttp.ClientConnectorError(WHERE, OSError(errno.ECONNREFUSED, "x"))), 9)
-    assert str(failed.value.as_failure("POST")) == "cannot reach https://api.example.com: connection refused"
+        await send(Refusing(), 9)
+    assert str(failed.value.as_failure("POST")) == "cannot reach https://api.example.com: name not known"
     assert failed.value.sent is False
 
 
 @pytest.mark.parametrize(("status", "success"), [(199, False), (200, True), (299, True), (300, False)])
 def test_only_a_2xx_is_success(status: int, success: bool) -> None:
-    assert Response(status, httpx.Headers(), b"").is_success is success
+    assert Response(status, Headers(), b"").is_success is success
 
 
 @pytest.mark.parametrize(

@@ -101,10 +101,8 @@ async def test_an_encoding_that_was_not_accepted_is_refused_by_every_client(enco
             with pytest.raises(Lost):
                 await platform.send("POST", "/x", {})
         async with open_connection(Origin.parse(server.base_url), seconds=5) as connection:
-            import httpx
-
             with pytest.raises(NoResponse):
-                await connection.send("GET", f"{server.base_url}/x", httpx.Headers(), largest=100)
+                await connection.send("GET", f"{server.base_url}/x", {}, largest=100)
         with pytest.raises(Failure):
             await asyncio.to_thread(GitHub(server.base_url, Secret("key", "test"), "octo/infra", 1).find_comment, bool)
     accepted = {request.headers.get("accept-encoding") for request in server.requests}

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from ssl import SSLContext
 
-import httpx
 import pytest
 
 from reconciler.api.client import Account
@@ -22,7 +22,7 @@ from reconciler.api.proxies import proxy_of
 from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
 from tests.api.certificates import authority, server_context
-from tests.api.wire import KEY, answer, listen, wire
+from tests.api.wire import CUT, KEY, answer, listen, wire
 from tests.harness.engine import VirtualClock
 
 PLATFORM = "platform.example"
@@ -44,8 +44,9 @@ class Tunnel:
         self.requests.append(head.splitlines()[0])
         self.logins += [line.split(": ")[1] for line in head.splitlines() if _is_login(line)]
         if self.refusal:
-            writer.write(self.refusal)
+            writer.write(self.refusal.removesuffix(CUT))
             await writer.drain()
+            writer.close()
             return
         target_reader, target_writer = await asyncio.open_connection("127.0.0.1", self.target)
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -67,9 +68,11 @@ async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> Non
 
 
 @asynccontextmanager
-async def tunnel(target: int = 0, refusal: bytes = b"") -> AsyncIterator[tuple[Tunnel, int]]:
+async def tunnel(
+    target: int = 0, refusal: bytes = b"", tls: SSLContext | None = None
+) -> AsyncIterator[tuple[Tunnel, int]]:
     proxy = Tunnel(target, refusal)
-    async with listen(proxy.serve) as port:
+    async with listen(proxy.serve, tls) as port:
         yield proxy, port
 
 
@@ -196,7 +199,7 @@ def test_the_login_of_a_proxy_is_sent_in_a_header(
     proxy = proxy_of(Origin.parse(f"https://{PLATFORM}"))
     assert proxy is not None
     sent = proxy.headers.get("Proxy-Authorization")
-    assert str(proxy.url) == url
+    assert str(proxy.origin) == url
     assert sent == (login and f"Basic {b64encode(login.encode()).decode()}")
 
 
@@ -225,16 +228,16 @@ def test_the_proxy_of_the_scheme_has_precedence_over_all_proxy(monkeypatch: pyte
         monkeypatch.delenv(name, raising=False)
     assert proxy_of(origin) is None
     monkeypatch.setenv("ALL_PROXY", "http://all.example")
-    assert str(getattr(proxy_of(origin), "url", "")) == "http://all.example"
+    assert str(getattr(proxy_of(origin), "origin", "")) == "http://all.example"
     monkeypatch.setenv("HTTPS_PROXY", "http://https.example")
-    assert str(getattr(proxy_of(origin), "url", "")) == "http://https.example"
+    assert str(getattr(proxy_of(origin), "origin", "")) == "http://https.example"
 
 
 def test_the_default_scheme_of_a_proxy_is_http(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
     proxy = proxy_of(Origin.parse(f"https://{PLATFORM}"))
     assert proxy is not None
-    assert proxy.url == httpx.URL("http://proxy.example:3128")
+    assert str(proxy.origin) == "http://proxy.example:3128"
 
 
 async def test_webhooks_and_code_hosts_use_the_same_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from tests.harness.project import Shell
 from tests.kinds import pems
 
 HEAVY = {
-    "aiohttp",
     "asyncio",
     "cryptography",
     "deepdiff",
@@ -117,7 +116,7 @@ def test_a_plan_without_changes_loads_only_what_a_refresh_needs(shell: Shell, sa
     found = load_modules("plan", folder=shell.root)
     assert found & (NEEDED_FOR_CHANGES | {"html"}) == set()
     assert "reconciler.store.reading" in found
-    assert {name.partition(".")[0] for name in found} & HEAVY == {"aiohttp", "asyncio", "httpx", "pydantic", "yaml"}
+    assert {name.partition(".")[0] for name in found} & HEAVY == {"asyncio", "pydantic", "yaml"}
     assert not {name for name in found if "judging" in name or "agent_files" in name}
     assert len(found) <= 760, "each module takes a third of a millisecond of every plan"
     for words in (("drift", "--record"), ("status",)):

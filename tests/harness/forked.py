@@ -179,7 +179,6 @@ def _import_the_product() -> None:
     for module in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
         if not module.name.startswith(_ELSEWHERE) and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    importlib.import_module("aiohttp")
     gc.collect()
     gc.freeze()  # collecting them would copy the pages that a fork shares
 
