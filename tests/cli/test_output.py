@@ -1,0 +1,120 @@
+"""What errors print, their exit codes, and problems as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+
+import click
+import pytest
+
+from reconciler.cli.terminal import exit_codes, output
+from reconciler.engine.ports import Refused
+from reconciler.model.problem import Position, Problem, ReconcilerError, Rejected, Severity
+from reconciler.operations.errors import (
+    ApprovalRequired,
+    ChangedWaves,
+    NothingSelected,
+    NotReviewed,
+    OperationError,
+    UnusableSetting,
+)
+from reconciler.project.files import Unreadable
+
+WRONG = Problem("not a number", "write 5", "TLSEdge/a.size", Position("a.yaml", 3, 7), code="wrong-type")
+
+
+@click.command("plan")
+def plan() -> None:
+    """A command of which the usage is shown."""
+
+
+PLAN = click.Context(plan, info_name="reconciler plan")
+ERRORS: list[tuple[Exception, int, list[str]]] = [
+    (exit_codes.Stop(3, "error: old", "plan again"), 3, ["error: old", "plan again"]),
+    (Rejected((WRONG,)), 1, ["a.yaml:3:7: TLSEdge/a.size: not a number; write 5", "1 error"]),
+    (OperationError("nothing works", remedy="repair it"), 1, ["error: nothing works", "repair it"]),
+    (OperationError("nothing works"), 1, ["error: nothing works"]),
+    (NothingSelected("no resource matches"), 64, ["error: no resource matches"]),
+    (UnusableSetting("CI is odd"), 64, ["error: CI is odd"]),
+    (ChangedWaves("waves changed"), 3, ["error: waves changed"]),
+    (NotReviewed("no request"), 3, ["error: no request"]),
+    (ApprovalRequired("it opens"), 4, ["error: it opens"]),
+    (click.UsageError("No such thing.", PLAN), 64, ["error: no such thing", "usage: reconciler plan [OPTIONS]"]),
+    (click.UsageError("A URL is missing"), 64, ["error: A URL is missing"]),
+    (click.ClickException("something else"), 1, ["error: something else"]),
+    (FileNotFoundError(2, "No such file", "x.yaml"), 1, ["error: x.yaml: no such file"]),
+    (OSError(28, "No space left"), 1, ["error: no space left"]),
+    (Refused("denied", status=403), 6, ["error: denied; check the API key and its permissions"]),
+    (Refused("invalid", status=400), 1, ["error: invalid"]),
+    (Unreadable("x is a pipe", "name a file"), 1, ["error: x is a pipe; name a file"]),
+    (Unreadable("x is a pipe", ""), 1, ["error: x is a pipe"]),
+    (ReconcilerError("odd"), 1, ["error: odd"]),
+    (ValueError("bug"), 1, ["error: unexpected ValueError: bug; set RECONCILER_DEBUG=1 for a traceback"]),
+]
+
+
+@pytest.mark.parametrize(("error", "code", "lines"), ERRORS, ids=lambda value: type(value).__name__)
+def test_an_error_has_its_exit_code_and_its_lines_on_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, lines: list[str]
+) -> None:
+    monkeypatch.setenv("RECONCILER_DEBUG", "")
+    assert output.print_error(error) == code
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.splitlines()) == ("", lines)
+
+
+def test_only_an_unexpected_error_is_raised_to_debug_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECONCILER_DEBUG", "1")
+    for error, code, _ in ERRORS:
+        if isinstance(error, ValueError):
+            with pytest.raises(ValueError, match="bug"):
+                output.print_error(error)
+        else:
+            assert output.print_error(error) == code
+    assert capsys.readouterr().out == ""
+
+
+def log_of(capsys: pytest.CaptureFixture[str], *problems: Problem) -> list[dict[str, object]]:
+    output.set_log_format("json")
+    output.print_problems(problems)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    for line in lines:
+        del line["time"]
+    return lines
+
+
+def test_a_problem_in_a_json_log_has_every_part_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = Problem(
+        "not a number", "write 5", "TLSEdge/a.size", Position("a.yaml", 3, 7), code="wrong-type", values={"found": "x"}
+    )
+    bare = Problem("odd", severity=Severity.WARNING, code="odd")
+    assert log_of(capsys, whole, bare) == [
+        {
+            "level": "error",
+            "message": "a.yaml:3:7: TLSEdge/a.size: not a number; write 5",
+            "file": "a.yaml",
+            "line": 3,
+            "column": 7,
+            "subject": "TLSEdge/a.size",
+            "problem": "not a number",
+            "remedy": "write 5",
+            "code": "wrong-type",
+            "values": {"found": "x"},
+        },
+        {"level": "warning", "message": "warning: odd", "problem": "odd", "code": "odd"},
+        {"level": "info", "message": "1 error, 1 warning"},
+    ]
+
+
+@pytest.mark.parametrize(("errors", "warnings", "notes", "text"), [
+    (0, 0, 0, "no problems"), (1, 0, 0, "1 error"), (2, 1, 0, "2 errors, 1 warning"), (0, 2, 1, "2 warnings, 1 note"),
+    (0, 0, 2, "2 notes"),
+])  # fmt: skip
+def test_problems_are_counted_by_severity(errors: int, warnings: int, notes: int, text: str) -> None:
+    numbers = {Severity.ERROR: errors, Severity.WARNING: warnings, Severity.NOTE: notes}
+    assert (
+        output.tally([Problem("x", severity=severity, code="x") for severity, n in numbers.items() for _ in range(n)])
+        == text
+    )
