@@ -68,7 +68,7 @@ def test_a_mail_has_each_recipient(monkeypatch: pytest.MonkeyPatch, target: str,
          "RECONCILER_MAIL_FROM is not set; set it to the sender's address"),
     ],
 )  # fmt: skip
-def test_what_is_missing_for_a_target_is_a_usage_error(
+def test_a_missing_setting_of_a_target_is_a_usage_error(
     monkeypatch: pytest.MonkeyPatch, target: str, environ: dict[str, str], problem: str
 ) -> None:
     for name, value in environ.items():
