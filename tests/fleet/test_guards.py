@@ -48,3 +48,14 @@ def test_an_apply_above_a_guard_needs_approval(guards: FleetGuards, allowed: dic
     found = list(find_excess(fleet(guards), PLANS, {"s"}, allowed))
     assert [excess.flag for excess in found] == flags
     assert all("guards.max_" in str(excess) for excess in found)
+
+
+@pytest.mark.parametrize(("number", "members", "objects"), [(1, "1 member", "1 object"), (2, "2 members", "2 objects")])
+def test_an_excess_names_what_would_change_and_the_limit(number: int, members: str, objects: str) -> None:
+    guards = FleetGuards(max_changed=Amount(10, is_percent=True), max_deletes=0)
+    plans = [plan(name, delete=1) for name in ("a", "b")[:number]]
+    texts = [str(excess) for excess in find_excess(fleet(guards), plans, {"s"}, {})]
+    assert texts == [
+        f"{members} would change, and guards.max_changed allows 10%",
+        f"{objects} would be deleted, and guards.max_deletes allows 0",
+    ]

@@ -23,6 +23,7 @@ from reconciler.cli.fleets.progress import report_progress
 from reconciler.cli.terminal import output
 from reconciler.fleet.coordinator import FleetProgress
 from reconciler.model.fleet import Run, RunState, RunVerb, Shape, TaskRecord, TaskState
+from reconciler.project.fleets.load import load_fleet
 from reconciler.rendering.wire import plan_json
 from reconciler.store.fleets.records import open_fleet_records
 from tests.fleet.fleets import member, write_fleet
@@ -175,7 +176,7 @@ def test_an_open_apply_of_the_plan_is_in_the_way_of_its_members_only(fleet: Flee
 
 
 def test_a_wave_that_does_not_exist_does_not_end_the_pause(fleet: Fleet) -> None:
-    apply = replace(RUN, verb=RunVerb.APPLY, waves=session.load_fleet(fleet.root).waves)
+    apply = replace(RUN, verb=RunVerb.APPLY, waves=load_fleet(fleet.root).waves)
     fleet.put(apply, [task(1, TaskState.WAITING)])
     assert fleet.row("pause", "-q") == Output(0, "", "")
     refused = fleet.row("resume", "--approve-wave", "tail")

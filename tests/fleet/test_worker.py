@@ -16,7 +16,13 @@ from reconciler.fleet import coordinator, worker
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
-from reconciler.model.fleet import Run, RunState, RunVerb, Shape, Task, TaskState
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
+from reconciler.model.fleet import Run, RunState, RunVerb, Shape, Task, TaskRecord, TaskState
+from reconciler.model.health import Health, HealthRow, State
+from reconciler.model.history import CheckedHealth
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem, Severity
 from reconciler.model.value import Secret
 from reconciler.store.errors import LockLost, Unavailable
 from reconciler.store.fleets.records import FleetRecords, task_lease
@@ -645,3 +651,80 @@ def test_a_project_sees_the_environment_of_the_worker_without_what_is_its_own(tm
         assert checked_out.commit == "def"
 
     play(tmp_path, [member("acme")], act)
+
+
+# --- the record of a result
+
+PROBLEM = Problem("it is wrong", code="wrong-type")
+VIOLATION = Problem("no edge without a policy", rule="edges", code="policy")
+EDGE = Change(Address("TLSEdge", "a"), Action.UPDATE, Reason.FIELDS, fields=(FieldChange("description", "a", "b"),))
+BY_HAND = replace(EDGE, fields=(FieldChange("description", "a", "b", ChangedBy.PLATFORM),))
+ADDED = Change(Address("IPPolicyRule", "ipr_1"), Action.DELETE, Reason.ADDED, "ipr_1", parent=Address("IPPolicy", "a"))
+
+
+def judge(state: State) -> HealthRow:
+    return HealthRow("TLSEdge/a", "", Health(state, "it waits"))
+
+
+def record_result(verb: RunVerb, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> TaskRecord:
+    """The record of a task that found this plan, without its shape."""
+    task = Task("run", "shops", "acme", "web", verb, "/srv", "fleet.yaml", "", "", False)
+    running = TaskRecord("run", "acme", "web", state=TaskState.RUNNING)
+    attempt = worker._Attempt(task, running, None, (), asyncio.Event())  # type: ignore[arg-type]
+
+    async def store_shape(*_: object) -> TaskRecord:
+        return replace(running, state=TaskState.SUCCEEDED)
+
+    monkeypatch.setattr(worker._Attempt, "_store_shape", store_shape)
+    record_plan = attempt._record_plan if verb is RunVerb.PLAN else attempt._record_drift
+    return asyncio.run(record_plan(plan, None, None))  # type: ignore[arg-type]
+
+
+RESULTS: list[tuple[RunVerb, dict[str, Any], TaskState, int]] = [
+    (RunVerb.PLAN, {}, TaskState.SUCCEEDED, 0),
+    (RunVerb.PLAN, {"changes": (EDGE,)}, TaskState.SUCCEEDED, 2),
+    (RunVerb.PLAN, {"problems": (PROBLEM,)}, TaskState.FAILED, 1),
+    (RunVerb.PLAN, {"problems": (VIOLATION,)}, TaskState.BLOCKED, 4),
+    (RunVerb.PLAN, {"problems": (VIOLATION, PROBLEM)}, TaskState.FAILED, 1),
+    (RunVerb.PLAN, {"problems": (replace(PROBLEM, severity=Severity.WARNING),)}, TaskState.SUCCEEDED, 0),
+    (RunVerb.DRIFT, {}, TaskState.SUCCEEDED, 0),
+    (RunVerb.DRIFT, {"changes": (BY_HAND,)}, TaskState.SUCCEEDED, 2),
+    (RunVerb.DRIFT, {"changes": (replace(EDGE, is_pending=True),)}, TaskState.SUCCEEDED, 0),
+    (RunVerb.DRIFT, {"additions": (ADDED,)}, TaskState.SUCCEEDED, 2),
+    (RunVerb.DRIFT, {"problems": (VIOLATION,)}, TaskState.FAILED, 1),
+    (RunVerb.DRIFT, {"health": (judge(State.DEGRADED),)}, TaskState.SUCCEEDED, 7),
+    (RunVerb.DRIFT, {"health": (judge(State.UNKNOWN), judge(State.PROGRESSING))}, TaskState.SUCCEEDED, 0),
+    (RunVerb.DRIFT, {"health": (judge(State.DEGRADED),), "changes": (BY_HAND,)}, TaskState.SUCCEEDED, 2),
+]
+
+
+@pytest.mark.parametrize(("verb", "parts", "state", "code"), RESULTS)
+def test_a_task_has_the_state_and_the_exit_code_of_its_plan(
+    monkeypatch: pytest.MonkeyPatch, verb: RunVerb, parts: dict[str, Any], state: TaskState, code: int
+) -> None:
+    found = record_result(verb, Plan("prod", **parts), monkeypatch)
+    assert (found.state, found.exit_code) == (state, code)
+
+
+def test_a_drift_check_records_every_object_that_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = tuple(map(judge, State))
+    found = record_result(RunVerb.DRIFT, Plan("prod", health=rows), monkeypatch).health
+    assert found is not None
+    assert found.judged == len(State)
+    assert {row.health.state for row in found.rows} == {*State} - {State.HEALTHY}
+    assert record_result(RunVerb.DRIFT, Plan("prod", health=()), monkeypatch).health == CheckedHealth(0, ())
+    assert record_result(RunVerb.DRIFT, Plan("prod"), monkeypatch).health is None
+
+
+def test_changes_are_counted_by_action_and_additions_only_of_a_plan() -> None:
+    plan = Plan("prod", changes=(EDGE, replace(EDGE, address=Address("TLSEdge", "b"))), additions=(ADDED,))
+    assert worker._count(plan) == {"update": 2, "added": 1}
+    assert worker._count(plan, ["TLSEdge/b"]) == {"update": 1}
+    assert worker._count(plan, []) == {}
+
+
+@pytest.mark.parametrize(("length", "cut"), [(1, 1), (499, 499), (500, 500), (501, 500), (9_999, 500)])
+def test_a_reason_is_one_line_of_at_most_500_characters(length: int, cut: int) -> None:
+    found = worker._one_line("x" * length)
+    assert (len(found), found.endswith("…")) == (cut, length > 500)
+    assert worker._one_line("a\n  b\x1b") == "a b\\x1b"
