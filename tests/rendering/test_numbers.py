@@ -12,16 +12,25 @@ from msgspec.structs import replace
 from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
+from reconciler.model.fleet import Run, RunVerb, TaskState
 from reconciler.model.health import Health, HealthRow, State
 from reconciler.model.known_drift import IgnoredDifference
 from reconciler.model.plan import Approval, ApprovalItem, Base, Forecast, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.status import Sync, Synced
 from reconciler.rendering import status
+from reconciler.rendering.fleet import markdown as fleet_markdown
+from reconciler.rendering.fleet import phrases as fleet_phrases
+from reconciler.rendering.fleet import text as fleet_text
+from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.plan import ci_annotations, findings, phrases, text
 from reconciler.rendering.plan.outline import Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Selected
+from reconciler.rendering.wire import plan_json
 from tests.harness.statuses import NOW, build_status
+from tests.rendering.fleets import APPLY, DNS, ENDED, JUDGED, NOON, PLAIN, RUN, SHAPES, WIDE, roll_up, task, with_health
+
+FAILED = TaskState.FAILED
 
 
 def make_changes(number: int, *, pending: bool = False, action: Action = Action.UPDATE) -> tuple[Change, ...]:
@@ -237,3 +246,125 @@ def test_a_list_is_cut_at_its_limit_and_the_rest_is_counted(cut: Cut) -> None:
         assert number_of_items + int(left) == number, number
         assert number_of_items <= cut.limit
         assert not noun or bool(plural) is (left != "1"), found[-200:]
+
+
+# --- a fleet
+
+
+def letters(number: int) -> str:
+    """A word for a number: numbers in reasons are left out."""
+    return "".join("abcdefghij"[int(digit)] for digit in f"{number:04}")
+
+
+def fleet_of_shapes(number: int) -> RollUp:
+    digests = [f"{place:012x}" for place in range(1, number + 1)]
+    tasks = [replace(task(place), shape=digest) for place, digest in enumerate(digests, 1)]
+    return roll_up(tasks, ENDED, shapes={digest: replace(SHAPES[PLAIN], digest=digest) for digest in digests})
+
+
+def fleet_of_reasons(number: int) -> RollUp:
+    places = range(1, number + 1)
+    return roll_up([replace(task(place, FAILED), reason=f"because-{letters(place)}") for place in places], ENDED)
+
+
+def fleet_of_ill(number: int) -> RollUp:
+    places = range(1, number + 1)
+    return roll_up([with_health(place, replace(DNS, reason=f"because-{letters(place)}")) for place in places], JUDGED)
+
+
+def fleet_of_changes(number: int) -> RollUp:
+    edges = [Change(Address("TLSEdge", f"e{place}"), Action.CREATE, Reason.DECLARED) for place in range(number)]
+    shape = replace(SHAPES[PLAIN], plan=plan_json.write_plan(Plan("base", changes=tuple(edges))))
+    return roll_up([task(1)], ENDED, shapes={PLAIN: shape})
+
+
+def fleet_of_fields(number: int) -> RollUp:
+    fields = tuple(FieldChange(f"field_{place}", None, "x", ChangedBy.GIT) for place in range(number))
+    edge = Change(Address("TLSEdge", "e"), Action.CREATE, Reason.DECLARED, fields=fields)
+    return roll_up(
+        [task(1)],
+        ENDED,
+        shapes={PLAIN: replace(SHAPES[PLAIN], plan=plan_json.write_plan(Plan("base", changes=(edge,))))},
+    )
+
+
+FLEET_REST = r"([0-9]+) more(?: (shape|reason|row|change)(s?))?\b"
+FLEET_CUTS = [
+    Cut("shapes of a text", 20, lambda n: fleet_text.render_text(fleet_of_shapes(n)), r"^Shape [0-9a-f]{12}"),
+    Cut(
+        "shapes of a comment",
+        30,
+        lambda n: fleet_markdown.render_markdown(fleet_of_shapes(n)),
+        r"^\| `[0-9a-f]{12}`",
+    ),
+    Cut("reasons of a text", 20, lambda n: fleet_text.render_text(fleet_of_reasons(n)), r"because-[a-j]+"),
+    Cut("reasons of a comment", 20, lambda n: fleet_markdown.render_markdown(fleet_of_reasons(n)), r"because-[a-j]+"),
+    Cut("health of a text", 20, lambda n: fleet_text.render_text(fleet_of_ill(n)), r"because-[a-j]+"),
+    Cut("health of a comment", 20, lambda n: fleet_markdown.render_markdown(fleet_of_ill(n)), r"because-[a-j]+"),
+    Cut("changes of a shape", 12, lambda n: fleet_text.render_text(fleet_of_changes(n)), r"TLSEdge/e\d+"),
+    Cut("fields of a change", 3, lambda n: fleet_text.render_text(fleet_of_fields(n)), r"field_\d+"),
+]
+
+
+@pytest.mark.parametrize("cut", FLEET_CUTS, ids=lambda cut: cut.name)
+def test_a_list_of_a_fleet_is_cut_at_its_limit_and_the_rest_is_counted(cut: Cut) -> None:
+    for number in (1, cut.limit - 1, cut.limit, cut.limit + 1, cut.limit + 2):
+        found = cut.render(number)
+        number_of_items = len(set(re.findall(cut.item, found, re.MULTILINE)))
+        more = re.findall(FLEET_REST, found)
+        assert number_of_items == min(number, cut.limit), (number, found)
+        left = number - cut.limit
+        assert [(int(count), noun == "" or bool(plural) is (left != 1)) for count, noun, plural in more] == (
+            [(left, True)] if left > 0 else []
+        )
+
+
+@pytest.mark.parametrize(
+    ("run", "seconds"),
+    [(ENDED, 75.0), (RUN, 90.0), (replace(RUN, created=NOON + 100), 0.0)],
+    ids=["ended", "open", "early"],
+)
+def test_a_run_lasts_until_its_end_or_until_now(run: Run, seconds: float) -> None:
+    assert roll_up([task(1)], run, now=NOON + 90).seconds == seconds
+
+
+@pytest.mark.parametrize(("alive", "is_silent"), [(30.0, False), (29.9, True), (90.0, False), (None, False)])
+def test_a_member_is_silent_after_a_minute_without_a_heartbeat(alive: float | None, is_silent: bool) -> None:
+    running = replace(task(1, TaskState.RUNNING), alive=None if alive is None else NOON + alive)
+    expected = (("shop-1", NOON + (alive or 0.0)),) if is_silent else ()
+    assert roll_up([running], RUN, now=NOON + 90).silent == expected
+    assert roll_up([running], ENDED, now=NOON + 90).silent == ()
+
+
+def test_a_shape_has_the_changes_of_one_member_although_the_first_failed() -> None:
+    failed = replace(task(1, FAILED), shape="0" * 12)
+    seen = roll_up([failed, replace(task(2), shape="0" * 12, counts={"update": 3})], APPLY)
+    (shape,) = seen.shapes
+    assert (shape.actions, shape.members, seen.actions) == ({"update": 3}, 2, {"update": 3})
+
+
+@pytest.mark.parametrize(("verb", "number"), [(RunVerb.PLAN, 1), (RunVerb.APPLY, 1), (RunVerb.DRIFT, 0)])
+def test_only_drift_needs_no_approval(verb: RunVerb, number: int) -> None:
+    (shape,) = roll_up([task(8, digest=WIDE)], replace(ENDED, verb=verb)).shapes
+    assert len(shape.needs) == number
+
+
+def test_the_command_that_applies_a_plan_names_at_most_three_shapes() -> None:
+    digests = [f"{place:012x}" for place in range(1, 6)]
+    tasks = [replace(task(place, digest=WIDE), shape=digest) for place, digest in enumerate(digests, 1)]
+    for number in (1, 3, 4):
+        shapes = {digest: replace(SHAPES[WIDE], digest=digest) for digest in digests[:number]}
+        seen = roll_up(tasks[:number], ENDED, shapes=shapes)
+        ((_, command),) = fleet_phrases.next_commands(seen)
+        assert command.split()[4:] == [part for digest in digests[: min(number, 3)] for part in ("--approve", digest)]
+
+
+@pytest.mark.parametrize(
+    ("states", "worst"),
+    [("succeeded skipped", "skipped"), ("skipped waiting", "waiting"), ("waiting running", "running"),
+     ("running stale", "stale"), ("stale blocked", "blocked"), ("blocked failed", "failed")],
+)  # fmt: skip
+def test_a_member_has_the_worst_state_of_its_tasks(states: str, worst: str) -> None:
+    for names in (states.split(), states.split()[::-1]):
+        tasks = [replace(task(1, TaskState(name)), project=str(place)) for place, name in enumerate(names)]
+        assert roll_up(tasks, RUN).states == {worst: 1}
