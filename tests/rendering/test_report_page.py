@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import pytest
@@ -328,3 +328,70 @@ def test_all_drift_checks_are_counted_and_the_latest_are_listed(number: int, hea
 
 def test_a_drift_period_that_lasts_is_measured_until_now_in_every_table() -> None:
     assert page((drift_check(9, platform_change(A)),)).count("1 day<") == 2
+
+
+# --- numbers
+
+
+def checks_of(*days: str) -> list[DriftCheck]:
+    """A check for each day, with drift of the resources that it names."""
+    names = {"a": platform_change(A, "name"), "b": platform_change(B, "name")}
+    return [drift_check(day, *(names[name] for name in found)) for day, found in enumerate(days, 1)]
+
+
+@pytest.mark.parametrize(
+    ("days", "tile"),
+    [
+        (("a",), ("–", "no drift was repaired")),
+        (("a", ""), ("1 day", "1 repair")),
+        (("a", "", "b", "b", "b", ""), ("2 days", "median of 2, longest 3 days")),
+        (("ab", "b", "b", "a", ""), ("1 day", "median of 3, longest 3 days")),
+    ],
+)
+def test_the_time_to_repair_is_the_median_of_the_repairs(days: Sequence[str], tile: tuple[str, str]) -> None:
+    checks = checks_of(*days)
+    tiles = report_page._tiles(checks, list_drift_periods(checks), (), 9 * DAY)
+    (found,) = (found for found in tiles if found.label == "Time to repair")
+    assert (found.value, found.detail) == tile
+
+
+@pytest.mark.parametrize(
+    ("days", "text"), [((), ""), ((0.5,), ""), ((1.5,), " 1 run since then."), ((0.5, 1.5, 2), " 2 runs since then.")]
+)
+def test_only_runs_after_the_last_check_are_counted_as_later(days: Sequence[float], text: str) -> None:
+    runs = [Run("apply", day * DAY) for day in days]
+    assert report_page._verdict(Past(tuple(checks_of("")), tuple(runs)), []) == (
+        f"Last check, 1970-01-02 00:00 UTC: no drift in 10 declared resources.{text}"
+    )
+
+
+def test_kinds_are_compared_with_the_one_that_has_the_most_periods() -> None:
+    periods = list_drift_periods(checks_of("a", "", "ab", "", "a", "b"))
+    rows = report_page._kinds(periods, 9 * DAY)
+    assert [(row.kind, row.current, row.periods, row.share) for row in rows] == [
+        ("IPPolicy", 1, 2, 67),
+        ("TLSEdge", 0, 3, 100),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "top"),
+    [
+        (0, 2),
+        (1, 2),
+        (2, 2),
+        (3, 4),
+        (4, 4),
+        (10, 10),
+        (11, 12),
+        (12, 12),
+        (13, 16),
+        (16, 16),
+        (17, 20),
+        (100, 100),
+        (101, 120),
+    ],
+)
+def test_the_highest_bar_is_at_or_below_a_round_number(number: int, top: int) -> None:
+    bars = [chart.Bar("day", "", {"create": number}, 0)]
+    assert [mark for _, mark in chart.draw_chart(bars).lines] == [0, top // 2, top]
