@@ -8,9 +8,15 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from unittest.mock import Mock
 
 import pytest
 
+from reconciler.cli.terminal.telemetry import Telemetry
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem
 from tests.harness.collector import Collector, Receiver, attributes_of
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Shell
@@ -297,3 +303,37 @@ def test_a_problem_is_logged_with_its_place(shell: Shell) -> None:
         "IPPolicy/a.x",
     )
     assert last["message"] == "1 error"
+
+
+UNREAD = Problem("the list of IPPolicy is incomplete: refused", code="incomplete-list")
+VIOLATION = Problem("no edge without a policy", rule="edges", code="policy")
+BY_HAND = Change(
+    Address("IPPolicy", "a"),
+    Action.UPDATE,
+    Reason.FIELDS,
+    fields=(FieldChange("description", "a", "b", ChangedBy.PLATFORM),),
+)
+
+
+@pytest.mark.parametrize(
+    ("problems", "changes", "drift"),
+    [
+        ((), (), 0),
+        ((), (BY_HAND,), 1),
+        ((VIOLATION,), (BY_HAND,), 1),
+        ((UNREAD,), (), None),
+        ((UNREAD, VIOLATION), (BY_HAND,), None),
+    ],
+)
+def test_drift_is_not_counted_if_a_list_was_not_read(
+    problems: tuple[Problem, ...], changes: tuple[Change, ...], drift: int | None
+) -> None:
+    meter = Mock()
+    meter.create_gauge = lambda name, *_: gauges.setdefault(name, Mock())
+    gauges: dict[str, Mock] = {}
+    telemetry = Telemetry(Mock(), meter)
+    telemetry.on_plan(Plan("prod", problems=problems, changes=changes))
+    telemetry.on_plan(Plan("prod", changes=(BY_HAND, BY_HAND)))  # a later plan of the run
+    sent = [call.args[0] for call in gauges["reconciler.drift"].set.call_args_list]
+    assert sent == ([] if drift is None else [drift])
+    assert len(gauges["reconciler.changes"].set.call_args_list) == (1 if changes and drift is not None else 0)

@@ -155,10 +155,15 @@ class Telemetry:
         self._task_requests.add(record.requests, project)
 
     def on_plan(self, plan: Plan) -> None:
-        """Records the numbers of changes and of drifted resources, of the first plan of a run."""
+        """Records the numbers of changes and of drifted resources, of the first plan of a run.
+
+        Nothing if the plan has errors other than violations of policies: it may not know all differences.
+        """
         if self._is_planned:
             return
         self._is_planned = True
+        if not all(problem.rule for problem in plan.errors):
+            return
         for action, number in Counter(change.action for change in plan.changes).items():
             self._changes.set(number, {"reconciler.action": str(action)})
         platform = (ChangedBy.PLATFORM, ChangedBy.BOTH)
