@@ -4,6 +4,7 @@ telemetry. Also the table of every option, `interface.txt`, which is a promise t
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import re
@@ -20,6 +21,7 @@ from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.main import reconciler
 from reconciler.cli.terminal import output, telemetry
 from reconciler.cli.terminal.options import Options
+from reconciler.testing import Sandbox
 from tests.harness.golden import compare_golden
 from tests.harness.project import Output, Shell
 
@@ -318,3 +320,32 @@ def test_the_help_of_an_option_names_its_default(path: str) -> None:
         if found is not None and _show_default(option.default):
             default = option.default
             assert found[1] == (", ".join(default) if isinstance(default, tuple) else str(default)), option.name
+
+
+# --- concurrent requests
+
+PARALLEL = [path for path in list_with("parallelism") if path != "adopt"]  # it reads one list
+
+
+@pytest.mark.parametrize("path", PARALLEL)
+def test_no_more_requests_are_sent_at_once_than_the_option_allows(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    running, most = 0, 0
+
+    async def on_request(_method: str, _path: str) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        running -= 1
+
+    with Sandbox(host="emulator", on_request=on_request) as sandbox:
+        shell.reach(sandbox)
+        for name, value in sandbox.environ.items():
+            monkeypatch.setenv(name, value)
+        for number in (1, 2):
+            most = 0
+            run(shell, path, "--parallelism", str(number))
+            assert most == number
