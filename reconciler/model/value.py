@@ -153,23 +153,23 @@ def _collect(value: Value, found: list[Ref]) -> None:
             found.append(value)
         case dict():
             for item in value.values():
-                if item.__class__ not in _PLAIN:
+                if item.__class__ not in PLAIN:
                     _collect(item, found)
         case list() | tuple():
             for item in value:
-                if item.__class__ not in _PLAIN:
+                if item.__class__ not in PLAIN:
                     _collect(item, found)
         case Template(parts) | JsonTemplate(parts):
             for part in parts:
                 _collect(part, found)
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})  # the types of most values, checked first for speed
+PLAIN = frozenset({str, int, float, bool, type(None)})  # the types of most values, checked first for speed
 
 
 def is_known(value: Value) -> bool:
     """Whether a value contains no reference."""
-    return value.__class__ in _PLAIN or next(references(value), None) is None
+    return value.__class__ in PLAIN or next(references(value), None) is None
 
 
 def substitute(value: Value, resolve: Callable[[Ref], Value]) -> Value:
@@ -249,17 +249,17 @@ def secrets_in(value: Value) -> Iterator[Secret]:
             yield from (part for part in parts if isinstance(part, Secret))
         case dict() | Mapping():
             for item in value.values():
-                if item.__class__ not in _PLAIN:
+                if item.__class__ not in PLAIN:
                     yield from secrets_in(item)
         case list() | tuple():
             for item in value:
-                if item.__class__ not in _PLAIN:
+                if item.__class__ not in PLAIN:
                     yield from secrets_in(item)
 
 
 def replace_secrets(value: Value, convert: Callable[[Secret], Secret]) -> Value:
     """The value with each secret replaced by the result of `convert`; the value itself if nothing changes."""
-    if value.__class__ in _PLAIN:
+    if value.__class__ in PLAIN:
         return value
     match value:
         case Secret():
@@ -282,11 +282,11 @@ def find_secrets(value: Value, at: tuple[str | int, ...] = ()) -> Iterator[tuple
             yield at, value
         case dict():
             for key, item in value.items():
-                if item.__class__ not in _PLAIN:
+                if item.__class__ not in PLAIN:
                     yield from find_secrets(item, (*at, key))
         case list() | tuple():
             for index, item in enumerate(value):
-                if item.__class__ not in _PLAIN:
+                if item.__class__ not in PLAIN:
                     yield from find_secrets(item, (*at, index))
 
 

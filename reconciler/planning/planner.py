@@ -257,7 +257,7 @@ class _Planning:
         ending = {
             decision.live.key: decision
             for decision in (*self.decided.values(), *self.undeclared)
-            if decision.live and decision.ends_live
+            if decision.action is not None and decision.live and decision.ends_live
         }
         skipped = self._list_skipped() if ending else {}
         if not skipped:
@@ -283,12 +283,12 @@ class _Planning:
 
     def decide_declared(self) -> None:
         """Decides about each declaration, after those that it depends on. Raises CycleError if they form a cycle."""
-        resolve, follows = self.references.resolve, self.references.follows
+        assignments, resolve, follows = self.assignments, self.references.resolve, self.references.follows
+        to_replace, unread, declarations = self.options.to_replace, self.options.unread, self.manifest.declarations
         for address in order.sort(self.dependencies):
-            kind, declaration = self.kinds[address.kind], self.manifest.declarations[address]
-            is_requested = address in self.options.to_replace
-            is_compared = is_requested or (self.options.unread and has_unread(declaration.spec))
-            live = None if is_compared else is_up_to_date(self.assignments, kind, declaration, resolve, follows)
+            kind, declaration = self.kinds[address.kind], declarations[address]
+            is_compared = address in to_replace or (unread and has_unread(declaration.spec))
+            live = None if is_compared else is_up_to_date(assignments, kind, declaration, resolve, follows)
             if live is None:
                 self.decided[address] = self._decide(kind, declaration)
             else:
@@ -384,7 +384,7 @@ class _Planning:
         }
         entries = () if is_drift else access.find_access_changes(decisions, deleted_with, index)
         approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions, entries)
-        selected = (decision for decision in decisions if options.selects(decision.address))
+        selected = [decision for decision in decisions if options.selects(decision.address)] if snapshot.targets else []
         assumed = tuple(sorted(self.assumed, key=lambda secret: (secret.address, secret.path)))
         # Deletions first, in every output, so that they are not overlooked.
         changes = tuple(sorted(self._list_changes(changing), key=lambda change: change.action is not Action.DELETE))

@@ -97,8 +97,9 @@ def find_additions(assignments: Assignments, decided: Iterable[Decision], option
     for kind in index.kinds.values():
         if kind.part_of is None or kind.part_of.kind not in parent_kinds:
             continue
-        for live in sorted(index.snapshot.of(kind.name).objects, key=lambda live: live.locator):
-            parent = parents.get(find_parent_key(kind, live)) if live.owner is None else None
+        unrecorded = [live for live in index.snapshot.of(kind.name).objects if live.owner is None]
+        for live in sorted(unrecorded, key=lambda live: live.locator):
+            parent = parents.get(find_parent_key(kind, live))
             if parent is None or not _is_unclaimed(assignments, live):
                 continue
             address = choose_address(kind, live, parent.address, names)
@@ -111,20 +112,25 @@ def find_additions(assignments: Assignments, decided: Iterable[Decision], option
 
 def report_unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> Iterator[Problem]:
     """A warning for each kind whose incomplete list may hide additions."""
-    parents = _find_parents(index, decided)
-    for kind in index.kinds.values():
-        listing = index.snapshot.listings.get(kind.name)
-        if listing is None or listing.complete or not listing.is_offered or kind.part_of is None:
-            continue
-        above = [decision for (name, _), decision in parents.items() if name == kind.part_of.kind]
+    incomplete = [kind for kind in index.kinds.values() if kind.part_of and _may_hide_additions(index, kind)]
+    parents = _find_parents(index, decided) if incomplete else {}
+    for kind in incomplete:
+        listing, parent = index.snapshot.listings[kind.name], kind.part_of
+        assert parent is not None
+        above = [decision for (name, _), decision in parents.items() if name == parent.kind]
         if above:
             yield Problem(
                 f"cannot determine whether {kind.name} objects were added on the platform: {listing.why}",
                 "run `reconciler drift` again with a key that may list them",
-                str(min(decision.address for decision in above)) if len(above) == 1 else kind.part_of.kind,
+                str(min(decision.address for decision in above)) if len(above) == 1 else parent.kind,
                 severity=Severity.WARNING,
                 code="additions-unknown",
             )
+
+
+def _may_hide_additions(index: LiveIndex, kind: Kind) -> bool:
+    listing = index.snapshot.listings.get(kind.name)
+    return listing is not None and not listing.complete and listing.is_offered
 
 
 def select_approved(additions: Sequence[Addition], options: PlanOptions) -> list[Addition]:

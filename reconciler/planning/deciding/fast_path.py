@@ -17,7 +17,7 @@ from reconciler.model.value import Json, Ref, Value, substitute
 from reconciler.planning.comparing.canonical_fields import Column, canonical_live_value, columns
 from reconciler.planning.comparing.compare import differs
 from reconciler.planning.comparing.last_applied import Follows, LastApplied
-from reconciler.planning.comparing.server_defaults import find_reverted_defaults
+from reconciler.planning.comparing.server_defaults import find_reverted_defaults, server_defaults
 from reconciler.planning.matching.assignments import Assignments
 
 Resolve = Callable[[Ref], Value]
@@ -45,19 +45,21 @@ def is_up_to_date(
     if owner.pending or owner.protect != special.protect or owner.intent in index.snapshot.overwritten:
         return None
     spec, body = declaration.spec, live.body
-    if any(find_reverted_defaults(kind, spec, owner.applied)):
+    if server_defaults(kind) and any(find_reverted_defaults(kind, spec, owner.applied)):
         return None
     for column in columns(kind):  # hot path: runs for every field of every resource
         field, name, _, is_optional, is_unread, is_direct, blanks, _ = column
-        declared = spec.get(name)
-        if declared is None and is_optional:
+        if name in spec and (declared := spec[name]) is not None:
+            value = body.get(name) if is_direct else _read_value(field, live)
+            if declared.__class__ is str and declared == value and not is_unread:
+                continue
+        elif is_optional:
             continue
-        value = body.get(name) if is_direct else _read_value(field, live)
-        if declared is None:
+        else:
+            declared = None
+            value = body.get(name) if is_direct else _read_value(field, live)
             if not value and value.__class__ in blanks:
                 continue
-        elif declared.__class__ is str and declared == value and not is_unread:
-            continue
         if not _is_same(field, declared, value, resolve):
             record = LastApplied(owner.applied, owner.intent, follows)
             if _is_different(column, declaration, live, resolve, record):

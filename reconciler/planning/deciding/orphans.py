@@ -71,8 +71,9 @@ class OrphanRules(Struct, frozen=True):
     def _find_spared(self) -> set[Address]:
         """The present and former addresses of declarations that are not selected or could not be matched."""
         spared: set[Address] = set()
+        selects = self.options.selects if self.options.is_limited else None  # hot path: runs for every resource
         for address, decision in self.decided.items():
-            if decision.problem is not None or not self.options.selects(address):
+            if decision.problem is not None or (selects is not None and not selects(address)):
                 spared |= {address, *self.assignments.index.manifest.declarations[address].moved}
                 spared |= {decision.former} if decision.former is not None else set()
         return spared

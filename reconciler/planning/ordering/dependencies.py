@@ -16,7 +16,7 @@ from reconciler.model.address import Address
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Manifest
-from reconciler.model.value import Json, Value, is_known, references
+from reconciler.model.value import PLAIN, Json, Value, is_known, references
 
 
 class Comparable(Hashable, Protocol):
@@ -74,7 +74,9 @@ def find_dependencies(
     needs: dict[Address, tuple[Address, ...]] = {}
     for address, declaration in declared.items():
         needed = _find_needs(declaration, kinds[address.kind], hosts)
-        needs[address] = tuple(other for other in dict.fromkeys(needed) if other in declared and other != address)
+        needs[address] = (
+            tuple(other for other in dict.fromkeys(needed) if other in declared and other != address) if needed else ()
+        )
     return needs
 
 
@@ -82,7 +84,7 @@ def _find_needs(declaration: Declaration, kind: Kind, hosts: HostIndex[Address])
     spec = declaration.spec
     needed: list[Address] = []
     for value in spec.values():
-        if value.__class__ is not str:
+        if value.__class__ not in PLAIN:
             needed += [ref.target for ref in references(value)]
     for field in _select_mentioning(kind):
         if field.name in spec:
@@ -104,7 +106,7 @@ def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, Any] | None =
     by_rank = sorted(needs, key=lambda node: (rank[node], node)) if rank else sorted(needs)
     place = {node: index for index, node in enumerate(by_rank)}
     waiting = [0] * len(by_rank)
-    dependents: list[list[int]] = [[] for _ in by_rank]
+    dependents: dict[int, list[int]] = defaultdict(list)
     for node, needed in needs.items():
         for dependency in needed:
             dependents[place[dependency]].append(place[node])
@@ -114,7 +116,7 @@ def sort(needs: Mapping[Node, Iterable[Node]], rank: Mapping[Node, Any] | None =
     while ready:
         index = heappop(ready)
         ordered.append(by_rank[index])
-        for dependent in dependents[index]:
+        for dependent in dependents.get(index, ()):
             waiting[dependent] -= 1
             if not waiting[dependent]:
                 heappush(ready, dependent)
