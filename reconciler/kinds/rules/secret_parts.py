@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from reconciler.languages import traffic_catalog
@@ -86,7 +87,7 @@ def _find(value: Any, at: Path, settings: _Settings | None) -> Iterator[Path]:
             for key, item in value.items():
                 if is_action and key == "config":
                     yield from _find(item, (*at, key), known)
-                elif key == "value" and SECRET_KEY.search(named):
+                elif key == "value" and _is_secret_key(named):
                     yield from _leaves(item, (*at, key))
                 else:
                     yield from _find_below(str(key), item, (*at, key), {} if is_action or known is None else known)
@@ -97,10 +98,15 @@ def _find(value: Any, at: Path, settings: _Settings | None) -> Iterator[Path]:
 
 def _find_below(key: str, item: Any, at: Path, settings: _Settings) -> Iterator[Path]:
     setting = settings.get(key) or settings.get(key.lower())
-    if setting.is_secret if setting is not None else SECRET_KEY.search(key):
+    if setting.is_secret if setting is not None else _is_secret_key(key):
         yield from _leaves(item, at)
     else:
         yield from _find(item, at, setting.settings or None if setting is not None else None)
+
+
+@lru_cache(maxsize=1024)  # thousands of resources have the same keys
+def _is_secret_key(key: str) -> bool:
+    return SECRET_KEY.search(key) is not None
 
 
 def _settings_of_action(value: Mapping[str, Any]) -> _Settings | None:

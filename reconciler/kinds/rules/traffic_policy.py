@@ -163,10 +163,15 @@ def findings(value: Any, *at: str | int) -> Iterator[Finding]:
         case Sealed():
             return
         case str() | Secret():
-            document = parse(value if isinstance(value, str) else value.reveal())
-            for finding in _document(document) if document is not None else ():
+            for finding in _find_in_text(value if isinstance(value, str) else value.reveal()):
                 text = f"{_format_path(finding.path)}: {finding.text}" if finding.path else finding.text
                 yield replace(finding, path=at, text=text, within=finding.path)
+
+
+@lru_cache(maxsize=512)  # thousands of resources may have the same policy
+def _find_in_text(text: str) -> tuple[Finding, ...]:
+    document = parse(text)
+    return tuple(_document(document)) if document is not None else ()
 
 
 def _document(document: dict[str, Any]) -> Iterator[Finding]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -32,8 +32,13 @@ class Slot(Struct, frozen=True):
         """Whether the text of a document has secrets inside."""
         if self.conceals is None or self.canonical is None or self.shape is not Shape.ANY:
             return False
-        document = self.canonical(text)
-        return not isinstance(document, str) and any(True for _ in self.conceals.find(document))
+        return _has_secrets(text, self.canonical, self.conceals.find)
+
+
+@lru_cache(maxsize=512)  # thousands of resources may have the same document
+def _has_secrets(text: str, read: Callable[[Json], Json], find: Callable[[Json], Iterator[object]]) -> bool:
+    document = read(text)
+    return not isinstance(document, str) and any(True for _ in find(document))
 
 
 SECRET_TEXT: Final = Slot(Shape.TEXT, sensitive=True, refs=(), item=None, fields={})
