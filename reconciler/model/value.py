@@ -242,19 +242,25 @@ def has_secret(value: Value) -> bool:
 
 def secrets_in(value: Value) -> Iterator[Secret]:
     """Yields every secret inside a value, including repeated ones."""
+    found: list[Secret] = []
+    _collect_secrets(value, found)
+    return iter(found)
+
+
+def _collect_secrets(value: Value, found: list[Secret]) -> None:
     match value:
-        case Secret():
-            yield value
-        case JsonTemplate(parts):
-            yield from (part for part in parts if isinstance(part, Secret))
-        case dict() | Mapping():
+        case dict() | Mapping():  # first: most values that are not plain
             for item in value.values():
                 if item.__class__ not in PLAIN:
-                    yield from secrets_in(item)
+                    _collect_secrets(item, found)
         case list() | tuple():
             for item in value:
                 if item.__class__ not in PLAIN:
-                    yield from secrets_in(item)
+                    _collect_secrets(item, found)
+        case Secret():
+            found.append(value)
+        case JsonTemplate(parts):
+            found += [part for part in parts if isinstance(part, Secret)]
 
 
 def replace_secrets(value: Value, convert: Callable[[Secret], Secret]) -> Value:

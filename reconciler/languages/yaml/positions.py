@@ -30,8 +30,9 @@ class Places(Mapping[Path, Position]):
         self._file = file
         self._marks = marks
         self._first = first
-        self._large: dict[int, int] = {}  # the sizes of large values, by the identity of the value
-        self._offsets: dict[int, dict[str, int]] = {}  # of keys in maps with many, by the identity of the map
+        # Kept small, since a project has thousands: most documents are small, and their positions never asked for.
+        self._large: dict[int, int] | None = None  # the sizes of large values, by the identity of the value
+        self._offsets: dict[int, dict[str, int]] | None = None  # of keys in large maps, by the identity of the map
         self.root = root
 
     def __getitem__(self, path: Path) -> Position:
@@ -112,7 +113,7 @@ class Places(Mapping[Path, Position]):
 
     def _offset(self, value: dict[str, Json], key: str | int) -> int:
         """The mark of a key, counted from that of its map. Raises KeyError."""
-        known = self._offsets.get(id(value))
+        known = self._offsets.get(id(value)) if self._offsets else None
         if known is not None:
             return known[key]  # type: ignore[index]  # a number is no key of it
         offsets: dict[str, int] = {}
@@ -123,16 +124,18 @@ class Places(Mapping[Path, Position]):
             offsets[name] = offset
             offset += 1 + self._size(item)
         if len(value) >= _MANY:
+            self._offsets = self._offsets or {}
             self._offsets[id(value)] = offsets
         return offsets[key]  # type: ignore[index]
 
     def _size(self, value: Json) -> int:
         """As `size`. Many lookups pass the same large value, such as a long list of instances."""
-        known = self._large.get(id(value))
+        known = self._large.get(id(value)) if self._large else None
         if known is not None:
             return known
         found = size(value)
         if found > _LARGE:
+            self._large = self._large or {}
             self._large[id(value)] = found
         return found
 

@@ -70,7 +70,7 @@ def _identity_key(declaration: Declaration, kind: Kind) -> Hashable | None:
         value = declaration.spec.get(name, field.default)
         if value.__class__ is Ref:
             parts.append((value.target, value.output))
-        elif value is None or isinstance(value, Template) or has_secret(value):
+        elif value.__class__ is not str and (value is None or isinstance(value, Template) or has_secret(value)):
             return None
         else:
             own = field.canonical(value) if field.canonical else value
