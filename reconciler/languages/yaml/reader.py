@@ -212,14 +212,19 @@ class _Reader:
                     if key in container:
                         key = self._duplicate(event, container, key)
                     continue
-                elif event.style:
-                    value = texts.setdefault(text, text)
-                    if is_long:
-                        self._check_length(event)
-                elif text in meanings:
-                    value = meanings[text]
                 else:
-                    value = self._read_scalar(event)
+                    if event.style:
+                        value = texts.setdefault(text, text)
+                        if is_long:
+                            self._check_length(event)
+                    elif text in meanings:
+                        value = meanings[text]
+                    else:
+                        value = self._read_scalar(event)
+                    if is_map:
+                        container[key] = value
+                        key = None
+                        continue
             elif kind is map_start or kind is list_start:
                 value = {} if kind is map_start else []
                 self._enter(event, value, len(stack) + 1, is_map and key is None)
@@ -258,9 +263,10 @@ class _Reader:
             )
         if depth > self._dialect.depth:
             raise self._too_deep(mark)
-        expected = "map" if event.__class__ is events.MappingStartEvent else "seq"
-        if event.tag not in (None, "!", _TAG + expected):
-            self._problem(mark, f"unknown tag {_quote_tag(event.tag)}", "remove it, or quote the text")
+        if event.tag is not None:
+            expected = "map" if event.__class__ is events.MappingStartEvent else "seq"
+            if event.tag not in ("!", _TAG + expected):
+                self._problem(mark, f"unknown tag {_quote_tag(event.tag)}", "remove it, or quote the text")
         # _check_size counted scalars; collections and aliases are counted here.
         if len(self._marks) > self._dialect.values:
             raise _Stop(mark, _too_many(self._dialect), "split the file")

@@ -84,7 +84,8 @@ class Draft(Struct):
     @property
     def has_sinks(self) -> bool:
         """Whether sinks of secrets are written, valid or not."""
-        return isinstance(self.document.value, dict) and bool(self.document.value.get("deliver"))
+        value = self.document.value
+        return isinstance(value, dict) and bool(value.get("deliver"))
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -146,12 +146,11 @@ class References:
                 f"refers to the unknown kind {cut(kind_name)}", suggest_kind(kind_name), code="unknown-kind"
             )
         name, output = rest, ""
-        while Address(kind_name, name) not in self._declared.ensures:
+        while (address := self._declared.known.get(Address(kind_name, name))) is None:
             name, dot, last = name.rpartition(".")
             if not dot:
                 return self._unknown(kind_name, rest)
             output = f"{last}.{output}" if output else last
-        address = self._declared.known[Address(kind_name, name)]
         if output and output == kind.one_time:
             raise Unresolved(
                 f"{address}.{output} is a one-time secret and cannot be referenced",

@@ -131,10 +131,9 @@ class Resolver:
         changed: dict[str, Value] = {}
         for key, item in raw.items():
             slot = slots.get(key)
-            is_plain = slot is None or not (slot.sensitive or slot.refs or slot.conceals)
-            if item.__class__ is str and "${" not in item and is_plain:
+            if slot is None or (slot.is_plain and item.__class__ is str and "${" not in item):
                 continue
-            if slot is not None and (value := self._value(item, slot, (*path, key))) is not item:
+            if (value := self._value(item, slot, (*path, key))) is not item:
                 changed[key] = value
         return {**raw, **changed} if changed else raw
 
@@ -201,6 +200,8 @@ class Resolver:
         return Secret(text, self._source_at(path))
 
     def _map(self, item: dict[str, Json], slot: Slot, path: Path) -> Value:
+        if slot.shape is Shape.TEXT and "ref" in item:  # most maps in manifests
+            return self._resolve_or_report(self._expression, item, slot, path)
         match slot.shape:
             case Shape.OBJECT:
                 return self._object(item, slot.fields, path)

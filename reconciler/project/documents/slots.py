@@ -18,6 +18,7 @@ class Slot(Struct, frozen=True):
     """A field as `resolve` needs it. Everything inside a sensitive field is sensitive.
 
     conceals   finds secrets inside a document or map, and `canonical` reads the document from its text
+    is_plain   a text in it is no id, and not secret
     """
 
     shape: Shape
@@ -27,6 +28,7 @@ class Slot(Struct, frozen=True):
     fields: Mapping[str, Slot]
     conceals: Conceals | None = None
     canonical: Callable[[Json], Json] | None = None
+    is_plain: bool = False
 
     def has_secrets(self, text: str) -> bool:
         """Whether the text of a document has secrets inside."""
@@ -55,6 +57,7 @@ def _slot(of: Field, sensitive: bool = False) -> Slot:
         {field.name: _slot(field, sensitive) for field in of.fields},
         of.conceals,
         of.canonical if of.conceals is not None else None,
+        not (sensitive or of.refs or of.conceals),
     )
 
 
