@@ -18,7 +18,7 @@ from reconciler.operations.runtime import Runtime
 from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import TOKEN
 from tests.examples.forge import Change, Forge, Run
-from tests.examples.merges import NOBODY, PLAN_KEY, Push, Repository
+from tests.examples.merges import NOBODY, PLAN_KEY, Push, Repository, Saved
 from tests.harness.platform import Reachable, Sandbox
 from tests.harness.project import Project
 from tests.harness.tiers import full, only_if
@@ -52,7 +52,8 @@ def host(request: pytest.FixtureRequest) -> str:
 
 
 on_each_host = pytest.mark.parametrize("host", ["github", "gitlab"])
-"""For what the product asks the host: which request was merged, and which artifact is its plan."""
+"""For what the product asks the host: which request was merged, and which artifact is its plan. What it compares with a
+plan that it got is the same code for both."""
 
 
 @pytest.fixture
@@ -67,6 +68,32 @@ def open_reviewed(repository: Repository, branch: str = "topic", base: str = "ma
     result = repository.plan(request)
     assert result.code == 0, result
     return request
+
+
+OpenFirst = Callable[[Repository], Change]
+
+
+@pytest.fixture(scope="module")
+def saved() -> dict[str, Saved]:
+    return {}
+
+
+@pytest.fixture
+def open_first(saved: dict[str, Saved], tmp_path_factory: pytest.TempPathFactory) -> OpenFirst:
+    """A function that opens the first request of a repository: it creates the policy `a`, and its plan was reviewed.
+
+    The request is planned once for each host; a later repository is a copy of the first.
+    """
+
+    def open_first(repository: Repository) -> Change:
+        if repository.host in saved:
+            repository.load(saved[repository.host])
+        else:
+            open_reviewed(repository, a=policy("a"))
+            saved[repository.host] = repository.save(tmp_path_factory.mktemp(repository.host))
+        return repository.forge.requests[-1]
+
+    return open_first
 
 
 def list_policies(sandbox: Sandbox) -> list[str]:
@@ -124,10 +151,10 @@ def test_a_merge_queue_with_a_request_without_a_plan_is_not_applied(repository: 
 
 
 def test_the_token_is_not_sent_to_where_the_host_stores_artifacts(
-    make: Callable[[str], Repository], forge: Forge
+    make: Callable[[str], Repository], forge: Forge, open_first: OpenFirst
 ) -> None:
     repository = make("github")
-    assert repository.apply(repository.merge(open_reviewed(repository, a=policy("a")))).code == 0
+    assert repository.apply(repository.merge(open_first(repository))).code == 0
     assert forge.stored
     assert TOKEN not in str(forge.stored)
 
@@ -208,9 +235,9 @@ def test_a_request_that_moves_another_branch_to_the_same_commit_does_not_count(
 
 @on_each_host
 def test_a_push_of_the_commits_of_an_earlier_request_is_no_merge_of_it(
-    repository: Repository, sandbox: Sandbox
+    repository: Repository, sandbox: Sandbox, open_first: OpenFirst
 ) -> None:
-    request = open_reviewed(repository, a=policy("a"))
+    request = open_first(repository)
     repository.merge(request, how="squash")
     before = repository.commit("main", {"manifests/a.yaml": None})
     repository.git("checkout", "--quiet", "topic")
@@ -223,7 +250,6 @@ def test_a_push_of_the_commits_of_an_earlier_request_is_no_merge_of_it(
     assert list_policies(sandbox) == []
 
 
-@on_each_host
 def test_the_plan_of_a_retargeted_request_does_not_count_for_its_new_base(
     repository: Repository, sandbox: Sandbox
 ) -> None:
@@ -253,9 +279,9 @@ def test_approvals_are_those_of_the_merged_checkout(repository: Repository, sand
 
 @on_each_host
 def test_a_newer_plan_of_the_same_request_counts_and_an_older_one_where_it_does_not_fit(
-    repository: Repository, forge: Forge
+    repository: Repository, forge: Forge, open_first: OpenFirst
 ) -> None:
-    request = open_reviewed(repository, a=policy("a"))
+    request = open_first(repository)
     assert repository.plan(request).code == 0
     newest = forge.artifacts / str(forge.runs[-1].id) / "plan" / "plan.json"
     newest.write_text("{}")
@@ -383,8 +409,10 @@ def test_rules_are_those_of_the_branch_before_the_push(
 
 
 @pytest.mark.parametrize("before", ["", "1" * 40])
-def test_without_the_tip_before_the_push_nothing_is_sent(repository: Repository, before: str) -> None:
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+def test_without_the_tip_before_the_push_nothing_is_sent(
+    repository: Repository, before: str, open_first: OpenFirst
+) -> None:
+    push = repository.merge(open_first(repository))
     result = repository.apply(Push(before, push.after))
     assert result.code == 3
     if before:
@@ -396,8 +424,10 @@ def test_without_the_tip_before_the_push_nothing_is_sent(repository: Repository,
         assert "the commit at the tip of main before this push is unknown" in result.err
 
 
-def test_a_shallow_checkout_is_an_error_with_the_required_fetch_depth(repository: Repository) -> None:
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+def test_a_shallow_checkout_is_an_error_with_the_required_fetch_depth(
+    repository: Repository, open_first: OpenFirst
+) -> None:
+    push = repository.merge(open_first(repository))
     project = repository.clone("main")
     shallow = project.root.with_name("shallow")
     repository.git("clone", "--quiet", "--depth", "1", f"file://{repository.origin}", str(shallow))
@@ -407,16 +437,16 @@ def test_a_shallow_checkout_is_an_error_with_the_required_fetch_depth(repository
     assert "is not in the checkout\ncheck out the whole history: `fetch-depth: 0`" in result.err
 
 
-def test_a_push_that_replaces_history_is_not_applied(repository: Repository) -> None:
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+def test_a_push_that_replaces_history_is_not_applied(repository: Repository, open_first: OpenFirst) -> None:
+    push = repository.merge(open_first(repository))
     dropped = repository.commit("main", {"manifests/b.yaml": policy("b")})
     result = repository.apply(Push(dropped, push.after))
     assert result.code == 3
     assert "the push replaced the history of main" in result.err
 
 
-def test_another_checkout_than_the_pushed_commit_is_not_applied(repository: Repository) -> None:
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+def test_another_checkout_than_the_pushed_commit_is_not_applied(repository: Repository, open_first: OpenFirst) -> None:
+    push = repository.merge(open_first(repository))
     result = repository.apply(push, at=push.before)
     assert (result.code, result.err) == (
         3,
@@ -439,8 +469,10 @@ def plan_of(repository: Repository) -> Path:
     return repository.forge.artifacts / str(repository.forge.runs[-1].id) / "plan" / "plan.json"
 
 
-def test_an_artifact_with_an_extra_call_does_not_add_it(repository: Repository, sandbox: Sandbox) -> None:
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+def test_an_artifact_with_an_extra_call_does_not_add_it(
+    repository: Repository, sandbox: Sandbox, open_first: OpenFirst
+) -> None:
+    push = repository.merge(open_first(repository))
     other = open_reviewed(repository, "other", z=policy("z"))
     assert other.number
     extra = plan_json.read_plan(plan_of(repository).read_text(), lambda *_: pytest.fail("there is no secret"))
@@ -454,9 +486,10 @@ def test_an_artifact_with_an_extra_call_does_not_add_it(repository: Repository, 
     assert list_policies(sandbox) == ["a"]
 
 
-@on_each_host
-def test_an_artifact_of_another_request_or_repository_is_not_used(repository: Repository) -> None:
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+def test_an_artifact_of_another_request_or_repository_is_not_used(
+    repository: Repository, open_first: OpenFirst
+) -> None:
+    push = repository.merge(open_first(repository))
     file = plan_of(repository)
     plan = plan_json.read_plan(file.read_text(), lambda *_: pytest.fail("there is no secret"))
     assert plan.request is not None
@@ -478,16 +511,17 @@ def test_an_artifact_of_another_request_or_repository_is_not_used(repository: Re
         assert repository.apply(push).code == 3
 
 
-def test_gitlab_a_pipeline_of_a_fork_does_not_hide_the_project_s_own(make: Callable[[str], Repository]) -> None:
+def test_gitlab_a_pipeline_of_a_fork_does_not_hide_the_project_s_own(
+    make: Callable[[str], Repository], open_first: OpenFirst
+) -> None:
     repository = make("gitlab")
-    request = open_reviewed(repository, a=policy("a"))
+    request = open_first(repository)
     repository.forge.runs.append(Run(900, request.head, number=request.number, project="43"))
     assert repository.apply(repository.merge(request)).code == 0
 
 
-@on_each_host
-def test_an_artifact_that_was_changed_or_not_signed_is_not_used(repository: Repository) -> None:
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+def test_an_artifact_that_was_changed_or_not_signed_is_not_used(repository: Repository, open_first: OpenFirst) -> None:
+    push = repository.merge(open_first(repository))
     file = plan_of(repository)
     good = file.read_text()
     for text in (good.replace('"a"', '"b"'), json.dumps({**json.loads(good), "signature": None}), "[]", "\0", ""):
@@ -511,9 +545,11 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_a_hostile_archive_is_no_review(make: Callable[[str], Repository], forge: Forge, what: str) -> None:
+def test_a_hostile_archive_is_no_review(
+    make: Callable[[str], Repository], forge: Forge, what: str, open_first: OpenFirst
+) -> None:
     repository = make("github")
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+    push = repository.merge(open_first(repository))
     forge.archives[forge.runs[-1].id] = HOSTILE[what]
     result = repository.apply(push)
     assert result.code == 3
@@ -521,17 +557,21 @@ def test_a_hostile_archive_is_no_review(make: Callable[[str], Repository], forge
     assert "#12: the artifact " in result.err
 
 
-def test_a_download_is_cut_off_at_its_limit(make: Callable[[str], Repository], forge: Forge) -> None:
+def test_a_download_is_cut_off_at_its_limit(
+    make: Callable[[str], Repository], forge: Forge, open_first: OpenFirst
+) -> None:
     repository = make("gitlab")
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+    push = repository.merge(open_first(repository))
     forge.archives[forge.runs[-1].id] = b" " * (65 * 2**20)
     result = repository.apply(push)
     assert result.code == 1
     assert "larger than 64 MB" in result.err
 
 
-def test_no_plan_file_is_read_from_or_written_to_the_checkout(repository: Repository, sandbox: Sandbox) -> None:
-    request = open_reviewed(repository, a=policy("a"))
+def test_no_plan_file_is_read_from_or_written_to_the_checkout(
+    repository: Repository, sandbox: Sandbox, open_first: OpenFirst
+) -> None:
+    request = open_first(repository)
     decoy = plan_of(repository).read_text()
     repository.commit("topic", {"plan.json": decoy, "manifests/b.yaml": policy("b")})
     request = repository.open("topic")
@@ -545,8 +585,10 @@ def test_no_plan_file_is_read_from_or_written_to_the_checkout(repository: Reposi
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_second_run_of_the_pipeline_changes_nothing(repository: Repository, sandbox: Sandbox) -> None:
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+def test_a_second_run_of_the_pipeline_changes_nothing(
+    repository: Repository, sandbox: Sandbox, open_first: OpenFirst
+) -> None:
+    push = repository.merge(open_first(repository))
     assert repository.apply(push).code == 0
     again = repository.apply(push)
     assert again.code == 0
@@ -566,9 +608,9 @@ def test_an_old_run_that_is_repeated_does_not_undo_later_merges(repository: Repo
 
 @on_each_host
 def test_an_expired_artifact_is_missed_and_a_merge_that_changes_nothing_needs_none(
-    repository: Repository, forge: Forge
+    repository: Repository, forge: Forge, open_first: OpenFirst
 ) -> None:
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+    push = repository.merge(open_first(repository))
     forge.expired.add(forge.runs[-1].id)
     result = repository.apply(push)
     assert (result.code, "its pipeline kept no plan, or the plan expired" in result.err) == (3, True)
@@ -586,8 +628,10 @@ def test_an_expired_artifact_is_missed_and_a_merge_that_changes_nothing_needs_no
 @pytest.mark.parametrize(
     ("key", "message"), [(None, "is not set; --reviewed accepts signed plans only"), ("", "is set, but empty; ")]
 )
-def test_without_a_plan_key_nothing_is_applied(repository: Repository, key: str | None, message: str) -> None:
-    push = repository.merge(open_reviewed(repository, a=policy("a")))
+def test_without_a_plan_key_nothing_is_applied(
+    repository: Repository, key: str | None, message: str, open_first: OpenFirst
+) -> None:
+    push = repository.merge(open_first(repository))
     del repository.environ[plan_key.PLAN_KEY]
     repository.environ |= {} if key is None else {plan_key.PLAN_KEY: key}
     report = repository.apply(push)

@@ -3,9 +3,11 @@ the commands of the pipelines."""
 
 from __future__ import annotations
 
+import copy
 import json
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,14 @@ class Push(Struct, frozen=True):
     before: str
     after: str
     branch: str = "main"
+
+
+class Saved(Struct, frozen=True):
+    """A repository with its requests and their plans, from which others begin."""
+
+    folder: Path
+    requests: Sequence[Change]
+    runs: Sequence[Run]
 
 
 class Repository:
@@ -66,6 +76,17 @@ class Repository:
         self.git("add", "--all", "--force")
         self.git("commit", "--quiet", "--allow-empty", "--message", f"change {branch}")
         return self.git("rev-parse", branch)
+
+    def save(self, folder: Path) -> Saved:
+        shutil.copytree(self.origin, folder / "origin")
+        shutil.copytree(self.forge.artifacts, folder / "artifacts")
+        return Saved(folder, *copy.deepcopy((self.forge.requests, self.forge.runs)))
+
+    def load(self, saved: Saved) -> None:
+        shutil.rmtree(self.origin)
+        shutil.copytree(saved.folder / "origin", self.origin)
+        shutil.copytree(saved.folder / "artifacts", self.forge.artifacts)
+        self.forge.requests, self.forge.runs = copy.deepcopy((list(saved.requests), list(saved.runs)))
 
     def open(self, branch: str, base: str = "main") -> Change:
         return self.forge.open(self.git("rev-parse", branch), base)
