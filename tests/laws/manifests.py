@@ -13,11 +13,12 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Delivery, Lifecycle, Manifest
 from reconciler.model.problem import Position
 from reconciler.model.value import Ref, Secret, Template, Value, substitute
+from tests.harness.tiers import is_quick
 
 Spec = dict[str, Any]
 _NAMES = ("a", "b", "c")
 # Strategies are made once: to make and check one costs more than to draw from it.
-_SOME_NAMES = st.lists(st.sampled_from(_NAMES), unique=True, max_size=3)
+_SOME_NAMES = st.lists(st.sampled_from(_NAMES), unique=True, max_size=2 if is_quick() else 3)
 _TENTH = st.integers(0, 9)
 _POOLS = st.sampled_from([(), ("x",), ("0", "x")])  # those beside the first: before it in order, and after it
 VALUE = Secret("a value", "env:VALUE")
@@ -118,7 +119,7 @@ def rename_some(manifest: Manifest, name: str, formers: Mapping[Address, Collect
 
 @st.composite
 def manifests(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Manifest:
-    """Up to three resources of each kind, with references that exist and no problem in them."""
+    """Up to three resources of each kind, in `make test` two, with references that exist and no problem in them."""
     draft = Draft(draw)
     for fill in (_access, _certificates, _backends, _domains, _edges, _events):
         fill(draft)
