@@ -1,12 +1,15 @@
 """The whole life of each kind on a sandbox in process: created, in sync, updated field by field, reset, replaced,
 repaired, created again, adopted, destroyed. The expectations are derived from the kind's own fields.
+
+In `make test`, an object of each kind is created, updated, reset, replaced and repaired; one of each trait that matters
+for it is deleted and created again.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +89,35 @@ def of_lives(these: Iterable[Life]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("life", first_lives(these), ids=str)
 
 
+# What planning and applying look at when they delete an object of a kind, or create it again.
+TRAITS_OF_DELETION: tuple[Callable[[Kind], Hashable], ...] = (
+    lambda kind: str(type(kind.part_of)),
+    lambda kind: kind.part_kinds != (),
+    lambda kind: kind.requires_parts is None,
+    lambda kind: kind.unique,
+    lambda kind: kind.identity_shared_while,
+    lambda kind: kind.keeps_owner,
+    lambda kind: kind.key,
+    lambda kind: kind.one_time,
+    lambda kind: kind.irreplaceable,
+    lambda kind: kind.carries_traffic,
+    lambda kind: kind.host is None,
+    lambda kind: kind.alias is None,
+    lambda kind: kind.modules.traffic,
+    lambda kind: kind.wire.automatic,
+    lambda kind: kind.wire.fixed != {},
+)
+
+
+def of_kind(trait: Callable[[Kind], Hashable]) -> Callable[[Life], Hashable]:
+    return lambda life: trait(kinds.get(life.kind))
+
+
 each_life = of_lives(LIVES)
 each_whole_life = of_lives(WHOLE)
-each_kind = pytest.mark.parametrize("life", FIRST.values(), ids=str)
+each_trait = pytest.mark.parametrize(
+    "life", first_of_each(FIRST.values(), *(of_kind(trait) for trait in TRAITS_OF_DELETION)), ids=str
+)
 with_fixed = of_lives(life for life in WHOLE if life.replaced or immutable_values(life))
 with_choices = of_lives(life for life in WHOLE if choices_of(life))
 with_parts = of_lives(life for life in WHOLE if parts(life))
@@ -379,7 +408,7 @@ def test_a_source_of_an_owned_subscription_needs_no_approval(project: LivingProj
 # --- deletions --------------------------------------------------------------------------------------------------------
 
 
-@each_kind
+@each_trait
 def test_an_object_deleted_on_the_platform_is_created_again(created: LivingProject) -> None:
     old = created.live()
     created.sandbox.delete(old.path)
@@ -389,7 +418,7 @@ def test_an_object_deleted_on_the_platform_is_created_again(created: LivingProje
     assert created.plan().is_empty
 
 
-@each_kind
+@each_trait
 def test_only_an_object_that_is_no_longer_declared_is_deleted(created: LivingProject) -> None:
     live, before = created.live(), account(created.sandbox)
     created.declare(None)
@@ -398,7 +427,7 @@ def test_only_an_object_that_is_no_longer_declared_is_deleted(created: LivingPro
     assert before.keys() - after.keys() == ({in_account(live.body)} if created.kind.parent is None else set())
 
 
-@each_kind
+@each_trait
 def test_destroy_deletes_no_unmanaged_object(project: LivingProject) -> None:
     project.sandbox.post("/bot_users", {"name": "by hand"})
     project.sandbox.post("/ip_policies", {"description": "by hand", "metadata": "theirs"})
