@@ -354,6 +354,6 @@ _JSON_VERSION = 1  # of an apply and of a validation
 
 
 def _write_json(content: dict[str, Json]) -> str:
-    import json
+    from reconciler.model.json_text import write_json
 
-    return json.dumps({"version": _JSON_VERSION, **content}, indent=2) + "\n"
+    return write_json({"version": _JSON_VERSION, **content}) + "\n"

@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from reconciler.model.json_text import write_json
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
 from reconciler.rendering.text_tools import format_duration
@@ -34,7 +35,7 @@ def write(taken: SnapshotFile, key: Secret | None) -> str:
     signature = None
     if key is not None:
         signature = _SCHEME + base64.b64encode(_load_private_key(key).sign(_canonical_bytes(content))).decode()
-    return json.dumps(content | {"integrity": _integrity(content), "signature": signature}, indent=1) + "\n"
+    return write_json(content | {"integrity": _integrity(content), "signature": signature}, indent=1) + "\n"
 
 
 def read(text: str, file: str, public_key: str | None) -> SnapshotFile:

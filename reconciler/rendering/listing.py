@@ -5,7 +5,6 @@ Shows only what `kinds.visible_fields` allows, and escapes the text of the platf
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from reconciler.kinds.visible_fields import show_body
+from reconciler.model.json_text import write_json
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
@@ -85,7 +85,7 @@ def render_json(kind: Kind, lives: Sequence[Live], *, complete: bool) -> str:
 
 
 def _to_json(value: Json) -> str:
-    text = json.dumps(value, indent=2)  # escapes what is unsafe
+    text = write_json(value)  # escapes what is unsafe
     return text.replace("##", "#\\u0023")  # the runner of a pipeline would execute `##[…]`
 
 

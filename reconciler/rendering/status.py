@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import asdict
 
 from reconciler.model.health import Actor, HealthRow, State
+from reconciler.model.json_text import write_json
 from reconciler.model.status import StackStatus
 from reconciler.rendering import terminal_text
 from reconciler.rendering.health_text import SIGNS, name_object
@@ -168,7 +168,7 @@ def render_json(status: StackStatus) -> str:
         "verified": status.is_verified,
         "exit_code": status.exit_code,
     }
-    return json.dumps(document, indent=2, ensure_ascii=True).replace("##", "#\\u0023") + "\n"
+    return write_json(document).replace("##", "#\\u0023") + "\n"
 
 
 def _row_json(row: HealthRow) -> Mapping[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from reconciler.model.address import Address
+from reconciler.model.json_text import write_json
 from reconciler.operations.results import ValidationResult
 from reconciler.project import atomic_write
 from reconciler.project.atomic_write import SCHEMAS
@@ -37,7 +37,7 @@ def render_schemas(addresses: Collection[Address] | None = None, components: For
 
     found = editor_schemas(ProjectFile, FleetFile, PolicyDocument, kinds.declarable(), addresses, components)
     head = {"$comment": _mark(addresses, components)}
-    return {name: json.dumps({**head, **schema}, indent=1) + "\n" for name, schema in found.items()}
+    return {name: write_json({**head, **schema}, indent=1) + "\n" for name, schema in found.items()}
 
 
 def write_schemas(folder: Path, addresses: Collection[Address] | None = None, components: Forms = _NONE) -> list[Path]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from reconciler.model.fleet import Pause, Run
+from reconciler.model.json_text import write_json
 from reconciler.model.value import Json
 from reconciler.rendering.fleet.health import FleetHealth
 from reconciler.rendering.fleet.openings import OpeningRow
@@ -52,7 +53,7 @@ def render_json(rollup: RollUp) -> str:
     content |= codec.encode(Report, report, "", {})
     content["plans"] = {digest: json.loads(rollup.exemplars[digest].plan) for digest in sorted(rollup.plans)}
     # ASCII, without `##[…]`, which the runner of a pipeline would execute if the file is printed.
-    return json.dumps(content, indent=2).replace("##", "#\\u0023") + "\n"
+    return write_json(content).replace("##", "#\\u0023") + "\n"
 
 
 def report_schema() -> dict[str, Json]:

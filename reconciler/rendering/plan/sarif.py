@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from urllib.parse import quote
 
 from reconciler.model.codes import CODES
+from reconciler.model.json_text import write_json
 from reconciler.model.value import Json
 from reconciler.rendering.plan.findings import Finding, limit_findings
 
@@ -33,7 +33,7 @@ def render_sarif(findings: Sequence[Finding], *, version: str, fallback: str) ->
             }
         ],
     }
-    return json.dumps(log, indent=2).replace("##", "#\\u0023") + "\n"
+    return write_json(log).replace("##", "#\\u0023") + "\n"
 
 
 def _rule(finding: Finding) -> Json:

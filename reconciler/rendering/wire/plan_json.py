@@ -13,6 +13,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from reconciler.model.change import Action
+from reconciler.model.json_text import write_json
 from reconciler.model.plan import VERSION, Approval, Call, Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
@@ -139,7 +140,7 @@ def plan_schema() -> dict[str, Json]:
 
 def _serialize(content: dict[str, Json]) -> str:
     # ASCII, without `##[…]`, which the runner of a pipeline would execute if the plan is printed.
-    return json.dumps(content, indent=2).replace("##", "#\\u0023") + "\n"
+    return write_json(content).replace("##", "#\\u0023") + "\n"
 
 
 def _summary(plan: Plan) -> dict[str, int]:
