@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import reconciler
@@ -14,6 +15,11 @@ from reconciler.model.problem import Problem, Severity
 ROOT = Path(reconciler.__file__).parent
 THEIRS = ("api", "engine", "sandbox")  # their codes are those of the platform
 SOURCES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in THEIRS]
+
+
+@cache
+def _parse(source: Path) -> ast.AST:
+    return ast.parse(source.read_text())
 
 
 def _texts(expression: ast.expr) -> set[str]:
@@ -72,7 +78,7 @@ def test_every_code_is_in_the_catalog() -> None:
     wrong = [
         f"{source.relative_to(ROOT)}:{line}: {code}"
         for source in SOURCES
-        for line, code in _codes(ast.parse(source.read_text()))
+        for line, code in _codes(_parse(source))
         if code not in CODES
     ]
     assert not wrong, "add the code to model/codes.py"
@@ -102,7 +108,7 @@ def test_every_code_of_the_catalog_is_used() -> None:
         node.value
         for source in SOURCES
         if source.name != "codes.py"
-        for node in ast.walk(ast.parse(source.read_text()))
+        for node in ast.walk(_parse(source))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert not CODES.keys() - used
