@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.api.clock import MachineClock
-from reconciler.fleet import coordinator, local_pool
+from reconciler.fleet import coordinator, local_pool, runs
 from reconciler.fleet.coordinator import MAX_ATTEMPTS, FleetProgress
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.ports import TaskEnd
-from reconciler.fleet.runs import reopen_run
+from reconciler.fleet.runs import FleetSource, reopen_run
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState
 from reconciler.rendering.fleet.rollup import build_rollup
@@ -479,3 +480,36 @@ def test_attempts_before_a_retry_or_resume_do_not_count(tmp_path: Path) -> None:
         assert set((await world.states(run)).values()) == {"succeeded"}
 
     play(tmp_path, THREE, act)
+
+
+class EmptyPool:
+    """A pool that finds no worker for any task."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Task] = []
+
+    async def run(self, tasks: AsyncIterator[Task]) -> AsyncGenerator[TaskEnd, None]:
+        async for task in tasks:
+            self.tasks.append(task)
+            yield TaskEnd(task, "no worker")
+
+
+@pytest.mark.parametrize("health", [False, True])
+def test_a_worker_gets_the_whole_task_of_its_member(tmp_path: Path, health: bool) -> None:
+    async def act(world: FleetWorld) -> None:
+        pool = EmptyPool()
+        source = FleetSource(world.source.fleet, "https://git.example.com/a.git", "fleet.yaml", "c0ffee")
+        run = await runs.start_run(source, RunVerb.DRIFT, world.records, health=health, now=1.0, commit="other")
+        ended = await coordinator.execute(
+            source, run, world.records, pool, runtime=world.runtime, on_progress=world.progress.append,
+            stop=asyncio.Event(), backoff=0.0,
+        )  # fmt: skip
+        assert {*pool.tasks} == {
+            Task(run.id, "shops", name, "web", RunVerb.DRIFT, source.source, "fleet.yaml", "c0ffee", needs, health)
+            for name, needs in (("acme", ""), ("globex", "keys-eu"))
+        }
+        assert Counter(task.member for task in pool.tasks) == {"acme": 10, "globex": 10}
+        assert (ended.commit, ended.health) == ("c0ffee", health)
+        assert world.progress[-1].states[TaskState.FAILED] == 2
+
+    play(tmp_path, CANARY, act, workers=[{"select": {"tier": "gold"}, "needs": "keys-eu"}])
