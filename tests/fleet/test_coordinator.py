@@ -513,3 +513,23 @@ def test_a_worker_gets_the_whole_task_of_its_member(tmp_path: Path, health: bool
         assert world.progress[-1].states[TaskState.FAILED] == 2
 
     play(tmp_path, CANARY, act, workers=[{"select": {"tier": "gold"}, "needs": "keys-eu"}])
+
+
+@pytest.mark.parametrize(("rate", "is_named"), [(0.0, True), (100.0, True), (0.01, False)])
+def test_a_task_is_slow_after_three_usual_intervals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: float, is_named: bool
+) -> None:
+    """With one end in 100 seconds, a task of a fraction of a second is not slow."""
+    monkeypatch.setattr(coordinator, "_POLL", 0.02)
+    monkeypatch.setattr(coordinator, "_QUIET", 0.05)
+    monkeypatch.setattr(coordinator._Execution, "_rate", property(lambda _: rate))
+
+    async def hang(_method: str, path: str) -> None:
+        if path.startswith("/reserved_domains"):
+            await asyncio.sleep(0.3)
+
+    async def act(world: FleetWorld) -> None:
+        await world.plan()
+        assert any(seen.slow for seen in world.progress) is is_named
+
+    play(tmp_path, THREE[:1], act, on_request=hang)

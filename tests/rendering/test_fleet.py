@@ -381,6 +381,7 @@ PARTLY_ENDED = roll_up([*CANARY, *NEXT, *ENDED_BEFORE], APPLY, WAVES, now=NOON +
         ),
         (PARTLY_ENDED, ("approval", "wave half needs approval")),
         (roll_up([*NEXT], RUN, WAVES, pause=Pause("shops", NOON, NOON + 30)), None),  # the pause has ended
+        (roll_up([*NEXT], RUN, WAVES, pause=Pause("shops", NOON, NOON + 90)), None),  # it ends now
         (roll_up([*CANARY, *NEXT], replace(APPLY, approved_waves=("half",)), WAVES, now=NOON + 7200), None),
         (roll_up([task(1), task(2, TaskState.RUNNING), *NEXT], APPLY, WAVES, now=NOON + 7200), None),
         (STOPPED, None),
