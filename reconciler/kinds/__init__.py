@@ -1,8 +1,8 @@
 """The registry of resource kinds: finds kinds by name, and lists them by where their objects live.
 
 `catalog/tls_edge.py` declares the kind `TLSEdge` as its `KIND`; the files of the folder `catalog` are the registry. A
-kind is imported on first use. Modules of kinds do without `from __future__ import annotations`, because pydantic would
-have to compile each annotation from text.
+kind is imported on first use. Modules of kinds do without `from __future__ import annotations`, because each
+annotation would have to be compiled from text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Declarations of resources as read from manifests, with the position of each value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -10,7 +8,7 @@ from msgspec import Struct, field
 from typing_extensions import Doc
 
 from reconciler.model.address import Address
-from reconciler.model.fields.spec import StrictModel
+from reconciler.model.fields.form import Form
 from reconciler.model.problem import Position
 from reconciler.model.value import Json, Value
 
@@ -23,7 +21,7 @@ class Ensure(StrEnum):
     FORGOTTEN = "forgotten"  # the object is kept, its owner record is removed
 
 
-class Lifecycle(StrictModel):
+class Lifecycle(Form):
     """Settings that change how a resource is planned."""
 
     protect: Annotated[

@@ -94,9 +94,8 @@ def test_validation_loads_neither_network_nor_database(tmp_path: Path) -> None:
     policy = "{on_http_request: [{actions: [{type: deny}]}]}"
     endpoint = f"spec:\n  url: https://shop.internal\n  bindings: [internal]\n  traffic_policy: '{policy}'\n"
     (tmp_path / "m.yaml").write_text(f"kind: CloudEndpoint\nname: shop\n{endpoint}")
-    needed = {"pydantic", "yaml"}
     found = load_modules("validate", folder=tmp_path)
-    assert {name.partition(".")[0] for name in found} & (HEAVY - {"asyncio"}) == needed
+    assert {name.partition(".")[0] for name in found} & (HEAVY - {"asyncio"}) == {"yaml"}
     assert "html" not in found
     planning = {
         "reconciler.engine.ports",
@@ -116,7 +115,7 @@ def test_a_plan_without_changes_loads_only_what_a_refresh_needs(shell: Shell, sa
     found = load_modules("plan", folder=shell.root)
     assert found & (NEEDED_FOR_CHANGES | {"html"}) == set()
     assert "reconciler.store.reading" in found
-    assert {name.partition(".")[0] for name in found} & HEAVY == {"asyncio", "pydantic", "yaml"}
+    assert {name.partition(".")[0] for name in found} & HEAVY == {"asyncio", "yaml"}
     assert not {name for name in found if "judging" in name or "agent_files" in name}
     assert len(found) <= 760, "each module takes a third of a millisecond of every plan"
     for words in (("drift", "--record"), ("status",)):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reconciler import kinds
-from reconciler.model.fields.spec import StrictModel
+from reconciler.model.fields.form import Form
 from reconciler.model.manifest import Declaration, Lifecycle, Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Severity
@@ -43,11 +43,11 @@ law = settings(max_examples=examples(200), suppress_health_check=[HealthCheck.to
 # --- every setting and field is classified ----------------------------------------------------------------------------
 
 
-def list_fields(model: type[StrictModel], prefix: str = "") -> list[str]:
+def list_fields(model: type[Form], prefix: str = "") -> list[str]:
     found = []
     for name, field in model.model_fields.items():
         inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, StrictModel):
+        if isinstance(inner, type) and issubclass(inner, Form):
             found += list_fields(inner, f"{prefix}{name}.")
         else:
             found.append(f"{prefix}{name}")
@@ -59,7 +59,7 @@ def list_fields(model: type[StrictModel], prefix: str = "") -> list[str]:
     [(ProjectFile, SETTINGS, set()), (PolicyDocument, POLICY, {"about"}), (ManifestDocument, RESOURCE, set())],
 )
 def test_each_setting_and_field_declares_what_loosens_it(
-    model: type[StrictModel], table: Mapping[str, Strictness | None], derived: set[str]
+    model: type[Form], table: Mapping[str, Strictness | None], derived: set[str]
 ) -> None:
     assert sorted(list_fields(model)) == sorted(table.keys() - derived)
 

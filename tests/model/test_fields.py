@@ -54,7 +54,7 @@ class Example(Spec):
 
     name: Annotated[Name, Immutable]
     other: Annotated[Name | None, Immutable, Doc("Another name."), Detach("elsewhere")] = None
-    names: list[Name] = []  # noqa: RUF012 - as in kinds; pydantic copies it
+    names: list[Name] = []  # noqa: RUF012 - as in kinds; copied for each instance
     labels: dict[str, Name] = {}  # noqa: RUF012 - as above
     ratio: float = 0.5
     on: bool = True

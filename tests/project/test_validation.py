@@ -12,7 +12,7 @@ from reconciler.kinds.types.fields import check_with
 from reconciler.languages.yaml import reader as yaml
 from reconciler.model.fields.annotations import Between, Sensitive
 from reconciler.model.fields.field import fields_of
-from reconciler.model.fields.spec import StrictModel
+from reconciler.model.fields.form import Form
 from reconciler.model.problem import Finding, Position
 from reconciler.model.value import Sealed, Secret, value_at
 from reconciler.project.documents import validation
@@ -23,12 +23,12 @@ def _check_even(text: str) -> str | None:
     return None if len(text) % 2 == 0 else f"{text!r} is odd: {text}; write {text}{text}"
 
 
-class Part(StrictModel):
+class Part(Form):
     number: float = 0.5
     key: str
 
 
-class Sample(StrictModel):
+class Sample(Form):
     text: str = ""
     choice: Literal["edge", "upstream"] = "edge"
     one: Literal[1] = 1
@@ -36,10 +36,10 @@ class Sample(StrictModel):
     most: Annotated[int, PydanticField(le=9, gt=1)] = 2
     least: Annotated[int | None, PydanticField(ge=2)] = None
     flag: bool = False
-    names: list[str] = PydanticField(default_factory=list)
-    labels: dict[str, str] = PydanticField(default_factory=dict)
+    names: list[str] = []  # noqa: RUF012 - as in forms, which copy it
+    labels: dict[str, str] = {}  # noqa: RUF012 - as above
     part: Part | None = None
-    parts: list[Part] = PydanticField(default_factory=list)
+    parts: list[Part] = []  # noqa: RUF012 - as in forms, which copy it
     mixed: str | list[str] = ""
     even: Annotated[str, check_with(_check_even)] = ""
     secret: Annotated[Annotated[str, check_with(_check_even)], Sensitive] = ""

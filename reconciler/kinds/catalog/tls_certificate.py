@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import BaseModel
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import health, syntax
 from reconciler.kinds.types.fields import CertificatePem, Description, Metadata, PrivateKeyPem
 from reconciler.model.access import read_texts
 from reconciler.model.fields.annotations import Immutable, InputOnly
-from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.fields.spec import Read, ReadPart, Spec
 from reconciler.model.health import AccountFacts, Actor, Body, Health, State
 from reconciler.model.kind import Kind, Wire
 from reconciler.model.problem import Finding
@@ -38,7 +37,7 @@ class TLSCertificate(Spec):
             )
 
 
-class AlternativeNames(BaseModel):
+class AlternativeNames(ReadPart):
     dns_names: list[str] = []
     ips: list[str] = []
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, PlainValidator, ValidationError, WrapValidator
-from pydantic_core import PydanticCustomError
+from msgspec import Struct
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import canonical, secret_parts, serving, syntax
@@ -27,8 +26,37 @@ from reconciler.model.fields.annotations import (
     Sensitive,
     Unordered,
 )
+from reconciler.model.fields.readers import InDoubt, Reader
+from reconciler.model.fields.spec import ReadPart
 from reconciler.model.problem import Finding
 from reconciler.model.value import PENDING, Ref, Sealed, Secret, Template
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, ValidationError
+    from pydantic_core import CoreSchema, PydanticCustomError
+
+
+class _Deferred(Struct, frozen=True):
+    """Accepts a reference or a template unchecked, and checks the text of a secret."""
+
+    def reader(self, read: Reader) -> Reader:
+        return lambda value: _check_unless_deferred(value, read)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic import ValidationError, WrapValidator
+
+        def check(value: Any, inner: Callable[[Any], Any]) -> Any:
+            try:
+                return _check_unless_deferred(value, inner)
+            except ValidationError as wrong:
+                if isinstance(value, Secret):
+                    raise _wrong(_conceal_value(wrong, value.source)) from None
+                raise
+
+        return WrapValidator(check).__get_pydantic_core_schema__(source, handler)
+
+
+Deferred = _Deferred()
 
 
 def _check_unless_deferred(value: Any, check: Callable[[Any], Any]) -> Any:
@@ -38,10 +66,7 @@ def _check_unless_deferred(value: Any, check: Callable[[Any], Any]) -> Any:
         case Ref() | Template() | Sealed():
             return value
         case Secret():
-            try:
-                check(value.reveal())
-            except ValidationError as wrong:
-                raise _wrong(_conceal_value(wrong, value.source)) from None
+            check(value.reveal())
             return value
     return check(value)
 
@@ -54,28 +79,40 @@ def _conceal_value(wrong: ValidationError, source: str) -> str:
     return f"the value of {source} is not valid for this field; correct it at its source"
 
 
-Deferred = WrapValidator(_check_unless_deferred)
-"""Accepts a reference or a template unchecked, and checks the text of a secret."""
+class _Checked(Struct, frozen=True):
+    rule: Callable[[Any], str | None]
+    type_: Literal["syntax", "discreet"]
 
-T = TypeVar("T")
+    def reader(self, read: Reader) -> Reader:
+        def read_checked(value: Any) -> Any:
+            if self.rule(found := read(value)) is not None:
+                raise InDoubt
+            return found
+
+        return read_checked
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic import AfterValidator
+
+        return AfterValidator(self._check).__get_pydantic_core_schema__(source, handler)
+
+    def _check(self, value: Any) -> Any:
+        if (wrong := self.rule(value)) is not None:
+            raise _wrong(wrong, self.type_)
+        return value
 
 
-def check_with(rule: Callable[[T], str | None], *, discreet: bool = False) -> AfterValidator:
-    """A validator from a rule. The rule returns None for a valid value, otherwise `problem; remedy`.
+def check_with(rule: Callable[[Any], str | None], *, discreet: bool = False) -> _Checked:
+    """An annotation from a rule. The rule returns None for a valid value, otherwise `problem; remedy`.
 
     The messages of a discreet rule contain no part of the value and may therefore be shown for a secret too.
     """
-
-    def check(value: T) -> T:
-        wrong = rule(value)
-        if wrong is not None:
-            raise _wrong(wrong, "discreet" if discreet else "syntax")
-        return value
-
-    return AfterValidator(check)
+    return _Checked(rule, "discreet" if discreet else "syntax")
 
 
 def _wrong(text: str, type_: Literal["syntax", "discreet", "traffic_policy"] = "syntax") -> PydanticCustomError:
+    from pydantic_core import PydanticCustomError
+
     return PydanticCustomError(type_, "{wrong}", {"wrong": text})  # pydantic would interpret braces in the message
 
 
@@ -136,20 +173,39 @@ AclRule = Annotated[str, check_with(syntax.acl_rule), Deferred]
 Acl = Annotated[list[AclRule], Unordered, EqualAs(canonical.acl), Mentions(syntax.hosts_of_acl)]
 
 
-def _policy(value: Any) -> Any:
-    """Validates a policy document in one step: with a union type, the path of an error would not end at the field."""
-    if isinstance(value, (Ref, Template, Sealed)):
+class _Policy(Struct, frozen=True):
+    """Checks a policy document in one step: with a union type, the path of an error would not end at the field."""
+
+    def reader(self, read: Reader) -> Reader:
+        return self._read
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic import PlainValidator
+
+        return PlainValidator(self._check).__get_pydantic_core_schema__(source, handler)
+
+    def _read(self, value: Any) -> Any:
+        if _find_wrong_policy(value) is not None:
+            raise InDoubt
         return value
+
+    def _check(self, value: Any) -> Any:
+        if (wrong := _find_wrong_policy(value)) is not None:
+            raise _wrong(wrong, "traffic_policy")
+        return value
+
+
+def _find_wrong_policy(value: Any) -> str | None:
+    if isinstance(value, (Ref, Template, Sealed)):
+        return None
     document = value.reveal() if isinstance(value, Secret) else value
     if not isinstance(document, (str, dict)):
-        raise _wrong("is not a traffic policy; write it as text, or as a mapping of phases to rules", "traffic_policy")
-    if (wrong := syntax.traffic_policy(document)) is not None:
-        raise _wrong(wrong, "traffic_policy")
-    return value
+        return "is not a traffic policy; write it as text, or as a mapping of phases to rules"
+    return syntax.traffic_policy(document)
 
 
 TrafficPolicy = Annotated[
-    str | dict[str, Any], PlainValidator(_policy), EqualAs(canonical.policy), Conceals(secret_parts.find_in_policy)
+    str | dict[str, Any], _Policy(), EqualAs(canonical.policy), Conceals(secret_parts.find_in_policy)
 ]
 """A traffic policy document: JSON or YAML text, or inline YAML."""
 
@@ -158,7 +214,7 @@ EventType = Annotated[str, check_with(syntax.event_type), Deferred]
 Headers = Annotated[dict[str, Text], EqualAs(canonical.headers), Conceals(secret_parts.find_in_headers)]
 
 
-class ProvisioningJob(BaseModel):
+class ProvisioningJob(ReadPart):
     """The provisioning of a certificate, while there is one."""
 
     error_code: str | None = None
@@ -167,7 +223,7 @@ class ProvisioningJob(BaseModel):
     retries_at: str | None = None
 
 
-class CertificateStatus(BaseModel):
+class CertificateStatus(ReadPart):
     """The status of a certificate that the platform obtains."""
 
     renews_at: str | None = None

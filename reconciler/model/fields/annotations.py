@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from reconciler.model.change import Risk
+from reconciler.model.fields.readers import InDoubt, Reader
 from reconciler.model.value import Json, replace_at
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
 
 
 class Behavior(Enum):
@@ -131,11 +134,21 @@ class MaxBytes(Struct, frozen=True):
 
     limit: int
 
+    def reader(self, read: Reader) -> Reader:
+        def read_short(value: Any) -> Any:
+            if len((text := read(value)).encode()) > self.limit:
+                raise InDoubt
+            return text
+
+        return read_short
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
+        return _check_after(self._check, source, handler)
 
     def _check(self, text: str) -> str:
         if (size := len(text.encode())) > self.limit:
+            from pydantic_core import PydanticCustomError
+
             wrong = f"{size} bytes, and at most {self.limit} are allowed; shorten it"
             raise PydanticCustomError("too_many_bytes", "{wrong}", {"wrong": wrong, "limit": self.limit})
         return text
@@ -147,14 +160,47 @@ class Between(Struct, frozen=True):
     low: int
     high: int
 
+    def reader(self, read: Reader) -> Reader:
+        def read_between(value: Any) -> Any:
+            if self.low <= (number := read(value)) <= self.high:
+                return number
+            raise InDoubt
+
+        return read_between
+
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
+        return _check_after(self._check, source, handler)
 
     def _check(self, number: int) -> int:
         if not self.low <= number <= self.high:
+            from pydantic_core import PydanticCustomError
+
             wrong = f"{number} is out of range; write a number from {self.low} to {self.high}"
             raise PydanticCustomError("out_of_range", "{wrong}", {"wrong": wrong, "limit": [self.low, self.high]})
         return number
+
+
+class MinItems(Struct, frozen=True):
+    """The minimum length of a list."""
+
+    least: int
+
+    def reader(self, read: Reader) -> Reader:
+        def read_long(value: Any) -> Any:
+            if len(items := read(value)) < self.least:
+                raise InDoubt
+            return items
+
+        return read_long
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return {**handler(source), "min_length": self.least}
+
+
+def _check_after(check: Callable[[Any], Any], source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    from pydantic_core import core_schema
+
+    return core_schema.no_info_after_validator_function(check, handler(source))
 
 
 class ImmutablePart(Struct, frozen=True):

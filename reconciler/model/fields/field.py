@@ -9,8 +9,6 @@ from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from msgspec import Struct
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 from typing_extensions import Doc
 
 from reconciler.model.fields.annotations import (
@@ -31,6 +29,7 @@ from reconciler.model.fields.annotations import (
     ReadAs,
     RefTo,
 )
+from reconciler.model.fields.form import Form, FormField
 from reconciler.model.fields.spec import Module
 from reconciler.model.value import Json
 
@@ -129,14 +128,14 @@ class Field(Struct, frozen=True, eq=False, dict=True):  # one instance for each 
 
 
 @cache
-def fields_of(spec: type[BaseModel]) -> tuple[Field, ...]:
+def fields_of(spec: type[Form]) -> tuple[Field, ...]:
     """The compiled fields of a spec or part, in the order of their definition."""
     return tuple(_field(name, info) for name, info in spec.model_fields.items())
 
 
-def _field(name: str, info: FieldInfo) -> Field:
-    default = None if info.is_required() else info.get_default(call_default_factory=True)
-    if isinstance(default, BaseModel):
+def _field(name: str, info: FormField) -> Field:
+    default = None if info.is_required() else info.default
+    if isinstance(default, Form):
         default = default.model_dump()
     return _compile(name, info.annotation, list(info.metadata), required=info.is_required(), default=default)
 
@@ -157,7 +156,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         item = _compile(name, args[1], [])
     elif origin is Literal:
         shape, choices = Shape.TEXT, tuple(str(arg) for arg in args)
-    elif isinstance(inner, type) and issubclass(inner, BaseModel):
+    elif isinstance(inner, type) and issubclass(inner, Form):
         shape, fields, module = Shape.OBJECT, fields_of(inner), issubclass(inner, Module)
     else:
         shape = _PLAIN.get(inner, Shape.ANY)
@@ -203,7 +202,7 @@ def _leave_out(value: Json) -> Json:
     return None
 
 
-def _first_line(shape: type[BaseModel]) -> str:
+def _first_line(shape: type[Form]) -> str:
     return (shape.__doc__ or "").strip().partition("\n")[0]
 
 

@@ -1,24 +1,16 @@
-"""Base classes of specs, parts, modules and settings that users write, and of responses."""
-
-from __future__ import annotations
+"""Base classes of specs, parts and modules, and of responses."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict
 from typing_extensions import Doc
 
 from reconciler.model.fields.annotations import Raises
+from reconciler.model.fields.form import Form
 from reconciler.model.problem import Finding
 
 
-class StrictModel(BaseModel):
-    """A model of user input: no unknown keys, no type conversion, no values in error messages."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, defer_build=True)
-
-
-class Spec(StrictModel):
+class Spec(Form):
     """The fields that a manifest may declare, in the form of the platform's requests."""
 
     raises: ClassVar[tuple[Raises, ...]] = ()
@@ -28,7 +20,7 @@ class Spec(StrictModel):
         return iter(())
 
 
-class Part(StrictModel):
+class Part(Form):
     """An object inside a spec."""
 
     raises: ClassVar[tuple[Raises, ...]] = ()
@@ -44,16 +36,20 @@ class Module(Part):
     enabled: Annotated[bool, Doc("Whether the module is applied to traffic.")] = True
 
 
-class Read(BaseModel):
-    """The fields of a response besides those of the spec."""
+class Read(Form):
+    """The fields of a response besides those of the spec. Other keys are allowed."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
+    model_config = {"extra": "allow", "frozen": True, "defer_build": True}
 
 
-class Ref(BaseModel):
+class ReadPart(Form):
+    """An object inside a response."""
+
+    model_config = {}
+
+
+class Ref(Read):
     """A reference to another object in a response."""
-
-    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
     id: str
     uri: str = ""

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec.structs import replace
-from pydantic import BaseModel
 
 from reconciler import kinds
 from reconciler.engine.schedule import Schedule
@@ -23,6 +22,7 @@ from reconciler.model.canonical import canonicalize
 from reconciler.model.change import Reason
 from reconciler.model.fields.annotations import Sensitive
 from reconciler.model.fields.field import Field, Shape
+from reconciler.model.fields.form import Form
 from reconciler.model.kind import Home
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 LIVE = "live"  # the source of a secret that was read from the platform and stays unchanged
 
 
-class _Text(BaseModel):
+class _Text(Form):
     text: Annotated[str, Sensitive]
 
 

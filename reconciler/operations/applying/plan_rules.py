@@ -13,14 +13,13 @@ from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
-from pydantic import ValidationError
-
 from reconciler import kinds
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.fields.annotations import PathOnly, UpdateOnly
 from reconciler.model.fields.field import fields_of
+from reconciler.model.fields.form import Form
 from reconciler.model.kind import Home, Kind
 from reconciler.model.plan import Call, Plan, Verb, create_id
 from reconciler.model.problem import Finding, Problem, Severity
@@ -164,10 +163,9 @@ def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[F
     spec = dict(body)
     if kind.parent is not None and is_whole:
         spec[kind.parent.field] = Ref(Address(kind.parent.kind, "parent"))
-    try:
-        valid = kind.spec.model_validate(spec)
-    except ValidationError as error:
-        found = validation.problems_of(error, spec, fields_of(kind.spec))
+    valid = kind.spec.model_try(spec)
+    if not isinstance(valid, Form):
+        found = validation.problems_of(valid, spec, fields_of(kind.spec))
     else:
         found = (
             [finding for finding in validation.findings_of(valid) if finding.severity is Severity.ERROR]

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from pydantic import BaseModel, ValidationError
 
 from reconciler.kinds.rules import traffic_policy as traffic
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonicalize, is_shown, leaf_at, read
 from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive, ServerDefault
 from reconciler.model.fields.field import Field, Shape
+from reconciler.model.fields.form import Form
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Kind
 from reconciler.model.numerals import SpelledFloat, SpelledInteger, in_json
@@ -129,9 +129,8 @@ def _find_rejected_fields(kind: Kind, spec: Mapping[str, Value], ignored: Sequen
     whole: dict[str, Value] = {name: _mask_documents(value) for name, value in spec.items()}
     for path in ignored:
         whole = _add_unknown(whole, path.split("."))
-    try:
-        valid = kind.spec.model_validate(whole)
-    except ValidationError:
+    valid = kind.spec.model_try(whole)
+    if not isinstance(valid, Form):
         return  # reported when the manifest is loaded
     for path in _find_rejected_paths(valid):
         leaf = leaf_at(kind.fields, path)
@@ -139,11 +138,11 @@ def _find_rejected_fields(kind: Kind, spec: Mapping[str, Value], ignored: Sequen
             yield path, leaf
 
 
-def _find_rejected_paths(part: BaseModel, path: str = "") -> Iterator[str]:
+def _find_rejected_paths(part: Form, path: str = "") -> Iterator[str]:
     if isinstance(part, (Spec, Part)):
         yield from (path + ".".join(map(str, finding.path)) for finding in part.findings())
     for name, inner in part:
-        if isinstance(inner, BaseModel):
+        if isinstance(inner, Form):
             yield from _find_rejected_paths(inner, f"{path}{name}.")
 
 

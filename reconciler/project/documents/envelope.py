@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from pydantic import BaseModel, ValidationError
 
 from reconciler import kinds
 from reconciler.languages.yaml.reader import Document
 from reconciler.model.address import NAME, Address
 from reconciler.model.dialect import to_specification_id
 from reconciler.model.fields.field import fields_of
+from reconciler.model.fields.form import Form
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation
 from reconciler.model.problem import Finding, Position
@@ -128,18 +128,15 @@ def _is_plain(value: dict[str, Any]) -> bool:
 
 def _validate(value: dict[str, Any], kind: Kind | None) -> tuple[ManifestDocument | None, list[Finding]]:
     """Validates the envelope. Invalid keys are left out of the result, so that the spec is validated all the same."""
-    try:
-        return ManifestDocument.model_validate(value), []
-    except ValidationError as error:
-        findings = [
-            _with_example(finding, kind)
-            for finding in validation.problems_of(error, value, fields_of(ManifestDocument))
-        ]
+    form = ManifestDocument.model_try(value)
+    if isinstance(form, ManifestDocument):
+        return form, []
+    findings = [
+        _with_example(finding, kind) for finding in validation.problems_of(form, value, fields_of(ManifestDocument))
+    ]
     wrong = {finding.path[0] for finding in findings if finding.path}
-    try:
-        return ManifestDocument.model_validate({key: item for key, item in value.items() if key not in wrong}), findings
-    except ValidationError:
-        return None, findings
+    rest = ManifestDocument.model_try({key: item for key, item in value.items() if key not in wrong})
+    return (rest if isinstance(rest, ManifestDocument) else None), findings
 
 
 def _with_example(finding: Finding, kind: Kind | None) -> Finding:
@@ -184,7 +181,7 @@ def _list_fields(kind: Kind) -> str:
     return f"use {phrases.join_words([*kinds.inline_children(kind.name), *beside])} beside spec, or {inside} in spec"
 
 
-_PARTS: Mapping[str, type[BaseModel]] = {"lifecycle": Lifecycle, "rotate": RotationSettings}
+_PARTS: Mapping[str, type[Form]] = {"lifecycle": Lifecycle, "rotate": RotationSettings}
 
 
 def _read_name(draft: Draft, value: dict[str, Any]) -> list[Finding]:

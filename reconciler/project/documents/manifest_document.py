@@ -3,11 +3,11 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import check_with
-from reconciler.model.fields.spec import StrictModel
+from reconciler.model.fields.annotations import MinItems
+from reconciler.model.fields.form import Form
 from reconciler.model.manifest import Lifecycle
 from reconciler.project.documents import durations
 
@@ -81,14 +81,14 @@ def _check_vault_key(text: str) -> str | None:
     return None if _DATUM.fullmatch(text) else wrong
 
 
-class DotenvEntry(StrictModel):
+class DotenvEntry(Form):
     """An entry of a dotenv file. Other lines of the file are not changed."""
 
     file: Annotated[str, Doc("Path of the file, relative to the project's root.")]
     name: Annotated[str, check_with(_check_entry_name), Doc("Name of the entry.")]
 
 
-class KubernetesSecret(StrictModel):
+class KubernetesSecret(Form):
     """A file with a Kubernetes Secret manifest, to be applied to the cluster by other means."""
 
     file: Annotated[str, Doc("Path of the file, relative to the project's root.")]
@@ -97,13 +97,13 @@ class KubernetesSecret(StrictModel):
     namespace: Annotated[Annotated[str, check_with(_check_namespace)] | None, Doc("Namespace of the Secret.")] = None
 
 
-class Command(StrictModel):
+class Command(Form):
     """A command that reads the secret from its standard input.
 
     Runs in the project's root, without a shell, with PATH, HOME, the locale and the variables listed in `env`.
     """
 
-    run: Annotated[list[str], Field(min_length=1), Doc("Command and arguments.")]
+    run: Annotated[list[str], MinItems(1), Doc("Command and arguments.")]
     check: Annotated[
         list[str], Doc("Command that succeeds only if `run` would succeed; runs before the object is created.")
     ] = []
@@ -113,7 +113,7 @@ class Command(StrictModel):
     ] = []
 
 
-class GitHubSecret(StrictModel):
+class GitHubSecret(Form):
     """A secret of GitHub Actions. The environment variable GITHUB_TOKEN must hold a token that can write it."""
 
     repository: Annotated[str, check_with(_check_repository), Doc("Repository, as OWNER/NAME.")]
@@ -124,7 +124,7 @@ class GitHubSecret(StrictModel):
     ] = None
 
 
-class VaultEntry(StrictModel):
+class VaultEntry(Form):
     """A key of a secret in Vault's KV engine, version 2. Other keys of the secret are not changed.
 
     VAULT_ADDR, VAULT_TOKEN or VAULT_TOKEN_FILE, and VAULT_NAMESPACE are read from the environment.
@@ -135,7 +135,7 @@ class VaultEntry(StrictModel):
     mount: Annotated[str, check_with(_check_vault_path), Doc("Path at which the KV engine is mounted.")] = "secret"
 
 
-class DeliveryTarget(StrictModel):
+class DeliveryTarget(Form):
     """Sink of a one-time secret: exactly one of these."""
 
     to_file: Annotated[str | None, Doc("File that contains only the secret.")] = None
@@ -146,7 +146,7 @@ class DeliveryTarget(StrictModel):
     to_vault: Annotated[VaultEntry | None, Doc("Key of a secret in Vault's KV engine, version 2.")] = None
 
 
-class RotationSettings(StrictModel):
+class RotationSettings(Form):
     """Rotation of a one-time secret: a new one is created and delivered, the old one is deleted after the overlap."""
 
     after: Annotated[str, check_with(durations.check_duration), Doc("Age at which the secret is rotated, such as 90d.")]
@@ -155,7 +155,7 @@ class RotationSettings(StrictModel):
     ] = "0s"
 
 
-class ManifestDocument(StrictModel):
+class ManifestDocument(Form):
     """A manifest: one declared resource."""
 
     kind: Annotated[str, Doc("Kind of the resource.")]
@@ -169,8 +169,7 @@ class ManifestDocument(StrictModel):
         Any,
         Doc("Former address, as in Kind/oldname, or a list: the object is kept and managed under the new address."),
     ] = None
-    # default_factory: pydantic deep-copies a plain default for each resource.
-    lifecycle: Lifecycle = Field(default_factory=lambda: NO_EXCEPTIONS)
-    deliver: Annotated[dict[str, DeliveryTarget], Doc("Sinks of one-time secrets.")] = Field(default_factory=dict)
+    lifecycle: Lifecycle = NO_EXCEPTIONS
+    deliver: Annotated[dict[str, DeliveryTarget], Doc("Sinks of one-time secrets.")] = {}
     rotate: Annotated[RotationSettings | None, Doc("Rotation of the one-time secret.")] = None
     spec: Annotated[dict[str, Any] | None, Doc("Fields of the resource, as in the platform's API.")] = None

@@ -17,12 +17,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct
-from pydantic import BaseModel
 
 from reconciler import kinds
 from reconciler.languages.yaml import scalars
 from reconciler.model.address import Address
 from reconciler.model.fields.field import Shape
+from reconciler.model.fields.form import Form
 from reconciler.model.kind import Home
 from reconciler.model.manifest import Ensure, Path
 from reconciler.model.numerals import to_plain
@@ -109,7 +109,7 @@ class Resolver:
 
     def resolve(
         self,
-        model: type[BaseModel],
+        model: type[Form],
         subject: str | Address,
         raw: dict[str, Json],
         ensure: Ensure = Ensure.PRESENT,

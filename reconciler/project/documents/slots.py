@@ -7,10 +7,10 @@ from functools import cache, lru_cache
 from typing import Final
 
 from msgspec import Struct
-from pydantic import BaseModel
 
 from reconciler.model.fields.annotations import Behavior, Conceals
 from reconciler.model.fields.field import Field, Shape, fields_of
+from reconciler.model.fields.form import Form
 from reconciler.model.value import Json
 
 
@@ -62,7 +62,7 @@ def _slot(of: Field, sensitive: bool = False) -> Slot:
 
 
 @cache
-def slots_of(model: type[BaseModel]) -> Mapping[str, Slot]:
+def slots_of(model: type[Form]) -> Mapping[str, Slot]:
     return {field.name: _slot(field) for field in fields_of(model)}
 
 

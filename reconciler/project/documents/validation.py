@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from reconciler import kinds
 from reconciler.languages.yaml import scalars
 from reconciler.languages.yaml.positions import Places
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape, fields_of
+from reconciler.model.fields.form import Form
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Path
@@ -26,6 +25,10 @@ from reconciler.model.problem import Finding, Problem
 from reconciler.model.suggestions import did_you_mean, with_suggestion
 from reconciler.model.value import Sealed, Secret, Value, has_secret, value_at
 from reconciler.project.documents import phrases
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 MISSING: Final = "missing required field"
 MAX_FINDINGS: Final = 100  # per resource
@@ -97,7 +100,7 @@ def report_missing_field(path: Path, remedy: str = "") -> Finding:
     return Finding(path, MISSING, remedy, code="missing-field", values={"field": str(path[-1])})
 
 
-def findings_of(spec: BaseModel) -> list[Finding]:
+def findings_of(spec: Form) -> list[Finding]:
     """Runs the rules of a valid spec and of its parts at every depth. Returns findings with paths in the spec."""
     findings: list[Finding] = []
     if isinstance(spec, (Spec, Part)) and _has_rules(type(spec)):
@@ -111,7 +114,7 @@ def findings_of(spec: BaseModel) -> list[Finding]:
 
 
 @cache
-def _with_parts(shape: type[BaseModel]) -> tuple[str, ...]:
+def _with_parts(shape: type[Form]) -> tuple[str, ...]:
     """Names of the fields that contain parts, or lists or maps of parts."""
     return tuple(
         field.name for field in fields_of(shape) if Shape.OBJECT in (field.shape, field.item and field.item.shape)

@@ -8,7 +8,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import NonEmpty, check_with
 from reconciler.model.fields.annotations import Between, Described
-from reconciler.model.fields.spec import StrictModel
+from reconciler.model.fields.form import Form
 from reconciler.model.fleet import NAME, TEMPLATE, Amount
 from reconciler.project.documents import durations
 from reconciler.project.settings import environments
@@ -133,7 +133,7 @@ AmountText = Annotated[int | str, check_with(_check_amount), Described("number, 
 Duration = Annotated[str, check_with(durations.check_duration), Described("duration")]
 
 
-class MemberEntry(StrictModel):
+class MemberEntry(Form):
     """A member: one account."""
 
     name: Annotated[Name, Doc("Name of the member, unique in the fleet. Part of file names and URLs.")]
@@ -145,7 +145,7 @@ class MemberEntry(StrictModel):
     ] = {}
 
 
-class ProjectEntry(StrictModel):
+class ProjectEntry(Form):
     """A project that members get."""
 
     name: Annotated[ProjectName, Doc("Name of the project, unique in the fleet.")]
@@ -163,7 +163,7 @@ class ProjectEntry(StrictModel):
     ] = None
 
 
-class VaultKey(StrictModel):
+class VaultKey(Form):
     """A field of a secret in Vault's KV engine, version 2."""
 
     path: Annotated[Annotated[str, check_with(_check_key_path)], Doc("Path of the secret; may contain expressions.")]
@@ -171,7 +171,7 @@ class VaultKey(StrictModel):
     mount: Annotated[Annotated[str, check_with(_check_mount)], Doc("Mount of the KV engine.")] = "secret"
 
 
-class ApiKey(StrictModel):
+class ApiKey(Form):
     """Where the worker that runs a member's tasks finds the member's API key. Exactly one of the fields is set."""
 
     from_env: Annotated[
@@ -188,7 +188,7 @@ class ApiKey(StrictModel):
     from_vault: Annotated[VaultKey | None, Doc("Secret in Vault, with the worker's VAULT_ADDR and token.")] = None
 
 
-class WaveEntry(StrictModel):
+class WaveEntry(Form):
     """A part of the fleet that an apply finishes before it starts the next part."""
 
     name: Annotated[Name, Doc("Name of the wave, unique in the fleet.")]
@@ -214,7 +214,7 @@ class WaveEntry(StrictModel):
     approve: Annotated[bool, Doc("Whether a person must approve the start of the wave.")] = False
 
 
-class FleetGuardsEntry(StrictModel):
+class FleetGuardsEntry(Form):
     """What one apply may not do without `--allow`, in all members together."""
 
     max_changed: Annotated[
@@ -225,7 +225,7 @@ class FleetGuardsEntry(StrictModel):
     )
 
 
-class WorkerEntry(StrictModel):
+class WorkerEntry(Form):
     """Workers of a Dask cluster that run the tasks of some members, such as those that hold their keys."""
 
     select: Annotated[Select, Doc("Members. The first entry that selects a member counts.")] = {}
@@ -235,14 +235,14 @@ class WorkerEntry(StrictModel):
     ]
 
 
-class FleetLimits(StrictModel):
+class FleetLimits(Form):
     """Limits of one process."""
 
     members_at_once: Annotated[int, Between(1, 1024), Doc("Members that one process works on at a time.")] = 16
     start_spread: Annotated[Duration, Doc("Time over which the first starts of a wave are spread, such as 30s.")] = "0s"
 
 
-class FleetFile(StrictModel):
+class FleetFile(Form):
     """The fleet file."""
 
     version: Annotated[Literal[1], Doc("Version of the file format.")] = 1

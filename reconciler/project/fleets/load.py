@@ -7,7 +7,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from msgspec.structs import replace
-from pydantic import ValidationError
 
 from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.languages.yaml.positions import Places
@@ -106,10 +105,9 @@ def _read_form(written: Mapping[str, Json]) -> tuple[FleetFile | None, list[Find
         text = "a fleet file never contains an API key"
         findings.append(Finding(("api_key",), text, _NEVER, code="literal-secret"))
         values["api_key"] = {"from_env": "KEY"}
-    try:
-        form = FleetFile.model_validate({"projects": [{"name": "main"}], **values})
-    except ValidationError as error:
-        return None, [*findings, *validation.problems_of(error, values, fields_of(FleetFile))]
+    form = FleetFile.model_try({"projects": [{"name": "main"}], **values})
+    if not isinstance(form, FleetFile):
+        return None, [*findings, *validation.problems_of(form, values, fields_of(FleetFile))]
     findings += _check_form(form)
     return (None if findings else form), findings
 

@@ -17,14 +17,13 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from msgspec import Struct, field
-from pydantic import ValidationError
 
 from reconciler.languages.yaml import reader as yaml
 from reconciler.languages.yaml.errors import MAX_BYTES, bytes_problem
 from reconciler.languages.yaml.positions import Places
 from reconciler.languages.yaml.scalars import plain
 from reconciler.model.fields.field import fields_of
-from reconciler.model.fields.spec import StrictModel
+from reconciler.model.fields.form import Form
 from reconciler.model.fleet import Member
 from reconciler.model.problem import Finding, Position, Problem, Severity, cut
 from reconciler.model.suggestions import closest
@@ -45,7 +44,7 @@ _ESCAPE: Final = re.compile(r"\\(?:(ud[89ab]..\\ud[c-f]..)|.)", re.IGNORECASE)
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-class MemberList(StrictModel):
+class MemberList(Form):
     """The members, as the fleet file has them under `members`."""
 
     members: list[MemberEntry]
@@ -127,10 +126,10 @@ def build_members(reading: MemberReading) -> tuple[dict[str, Member], list[Probl
 
 def _validate(entries: list[Any]) -> tuple[MemberList | None, list[Finding]]:
     written = {"members": entries}
-    try:
-        return MemberList.model_validate(written), []
-    except ValidationError as error:
-        return None, validation.problems_of(error, written, fields_of(MemberList))
+    found = MemberList.model_try(written)
+    if isinstance(found, MemberList):
+        return found, []
+    return None, validation.problems_of(found, written, fields_of(MemberList))
 
 
 def _problem(reading: MemberReading, finding: Finding, remedy: str = "") -> Problem:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
-from pydantic import ValidationError
 
 from reconciler.model.address import Address
 from reconciler.model.dialect import to_specification_id
 from reconciler.model.fields.field import fields_of
+from reconciler.model.fields.form import Form
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Finding, Problem, Severity
@@ -82,11 +82,10 @@ def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value], resol
         if spec.get(name) is None
     ]
     spec = _fill_ignored_secrets(kind, spec, envelope.lifecycle.ignore)
-    try:
-        valid = kind.spec.model_validate(spec)
-    except ValidationError as error:
-        resolver.invalid_values += error.error_count()
-        wrong = validation.problems_of(error, spec, fields_of(kind.spec))
+    valid = kind.spec.model_try(spec)
+    if not isinstance(valid, Form):
+        resolver.invalid_values += valid.error_count()
+        wrong = validation.problems_of(valid, spec, fields_of(kind.spec))
         return lacking + [
             finding for finding in wrong if needs_all or finding.text != validation.MISSING or len(finding.path) > 1
         ]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel
-
 from reconciler.languages.yaml.reader import Document
 from reconciler.model.address import Address
+from reconciler.model.fields.form import Form
 from reconciler.model.problem import Finding
 from reconciler.model.value import Json, JsonTemplate, Ref, Secret, Template
 from reconciler.project.documents.resolve import Resolver
@@ -17,8 +16,8 @@ KEY = "deliver"
 _UNDECLARED = "unknown-reference"  # of a reference, which no declaration would help
 
 
-class _Deliveries(BaseModel):
-    """The part of a manifest that is resolved here, as a model for the resolver."""
+class _Deliveries(Form):
+    """The part of a manifest that is resolved here, as a form for the resolver."""
 
     deliver: dict[str, Any] = {}
 

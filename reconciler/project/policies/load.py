@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Final, Literal
 
-from pydantic import ValidationError
 from typing_extensions import Doc
 
 from reconciler import kinds
@@ -24,7 +23,7 @@ from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.languages.yaml.positions import Places
 from reconciler.model.change import Action
 from reconciler.model.fields.field import fields_of
-from reconciler.model.fields.spec import StrictModel
+from reconciler.model.fields.form import Form
 from reconciler.model.problem import Finding, Position, Problem, Rejected, Severity
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 from reconciler.planning.policies.vocabulary import make_typed_language
@@ -55,7 +54,7 @@ def _check_day(text: str) -> str | None:
 _NO_DAY: Final = "is not a date; write it as 2030-12-31"
 
 
-class Scope(StrictModel):
+class Scope(Form):
     """Which resources a policy applies to. A resource must match every filter."""
 
     kinds: Annotated[list[NonEmpty], Doc("Kinds of resources. Default: all kinds.")] = []
@@ -66,7 +65,7 @@ class Scope(StrictModel):
     ] = []
 
 
-class ExemptionEntry(StrictModel):
+class ExemptionEntry(Form):
     """An exemption from a policy, with its reason and last day."""
 
     address: Annotated[NonEmpty, Doc("Address Kind/name, or an entry point; * and ? are wildcards.")]
@@ -74,7 +73,7 @@ class ExemptionEntry(StrictModel):
     until: Annotated[Annotated[str, check_with(_check_day)], Doc("Last day of the exemption, as 2030-12-31, in UTC.")]
 
 
-class PolicyDocument(StrictModel):
+class PolicyDocument(Form):
     """One policy. A file can hold several, separated by ---."""
 
     policy: Annotated[Annotated[str, check_with(_check_name)], Doc("Name of the policy, unique in the project.")]
@@ -163,10 +162,9 @@ class _Reader:
             )
             return None
         self.subject = str(written.get("policy", "")) if isinstance(written.get("policy"), str) else ""
-        try:
-            form = PolicyDocument.model_validate(written)
-        except ValidationError as error:
-            self.findings += validation.problems_of(error, written, fields_of(PolicyDocument))
+        form = PolicyDocument.model_try(written)
+        if not isinstance(form, PolicyDocument):
+            self.findings += validation.problems_of(form, written, fields_of(PolicyDocument))
             return None
         self.findings += _unknown_kinds(form.scope)
         self._scope = tuple(form.scope.kinds)

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from pydantic import BaseModel, ValidationError
 
 from reconciler.languages.yaml.positions import Places
 from reconciler.languages.yaml.reader import Document
 from reconciler.model import dialect
 from reconciler.model.fields.field import fields_of
+from reconciler.model.fields.form import Form
 from reconciler.model.health import DAY
 from reconciler.model.known_drift import KnownDrift
 from reconciler.model.problem import Finding, Position, Problem, Rejected, Severity
@@ -155,12 +155,11 @@ def _read_values(written: Mapping[str, Json], resolver: Resolver, *, leaves_out:
     if leaves_out:
         values = {name: item if name == "variables" else _without_pending(item) for name, item in values.items()}
         values = {name: item for name, item in values.items() if item is not PENDING}
-    file = ProjectFile.model_construct()
-    try:
-        file = ProjectFile.model_validate(values)
-    except ValidationError as error:
+    file = ProjectFile.model_try(values)
+    if not isinstance(file, ProjectFile):
         unresolved = {finding.path for finding in findings}
-        wrong_values = validation.problems_of(error, values, fields_of(ProjectFile))
+        wrong_values = validation.problems_of(file, values, fields_of(ProjectFile))
+        file = ProjectFile.model_construct()
         findings += [finding for finding in wrong_values if finding.path not in unresolved]
     findings += [*_check_paths("manifests", file.manifests), *_check_paths("policies", file.policies)]
     findings += _check_paths("components", file.components, normalize=component_files.normalize)
@@ -248,8 +247,8 @@ def _apply_environment(
     return merged, [validation.to_problem(finding, chosen.places) for finding in (*resolver.findings, *findings)]
 
 
-class _Variables(BaseModel):
-    """The variables of an environment's file, as a model for the resolver."""
+class _Variables(Form):
+    """The variables of an environment's file, as a form for the resolver."""
 
     variables: dict[str, Any] = {}
 

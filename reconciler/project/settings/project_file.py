@@ -10,7 +10,7 @@ from reconciler.kinds.rules import canonical
 from reconciler.kinds.types.fields import Deferred, PlainHost, check_with
 from reconciler.model import dialect
 from reconciler.model.fields.annotations import Between, Described, Sensitive
-from reconciler.model.fields.spec import StrictModel
+from reconciler.model.fields.form import Form
 from reconciler.project.documents import durations
 from reconciler.project.settings.connection import AGENT_URL, check_agent_url, check_platform_url
 
@@ -25,7 +25,7 @@ def check_stack_name(text: str) -> str | None:
     return "is not a valid stack name; use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
 
-class Platform(StrictModel):
+class Platform(Form):
     """The platform's API: URL, key, dialect and account."""
 
     base_url: Annotated[
@@ -43,7 +43,7 @@ class Platform(StrictModel):
     )
 
 
-class Agent(StrictModel):
+class Agent(Form):
     """The local API of the agent whose tunnels are declared."""
 
     base_url: Annotated[
@@ -52,7 +52,7 @@ class Agent(StrictModel):
     ] = AGENT_URL
 
 
-class Limits(StrictModel):
+class Limits(Form):
     """Limits for requests to the platform."""
 
     requests_per_minute: Annotated[
@@ -70,7 +70,7 @@ class Limits(StrictModel):
     ] = 10.0
 
 
-class Guards(StrictModel):
+class Guards(Form):
     """What one plan may not do without approval, beside irreversible deletions."""
 
     max_delete_percent: Annotated[
@@ -132,7 +132,7 @@ def _check_reason(text: str) -> str | None:
     return None if text.strip() else "is empty; say why the difference is expected"
 
 
-class ExpectedDrift(StrictModel):
+class ExpectedDrift(Form):
     """A difference that is expected until a given day."""
 
     match: Annotated[
@@ -147,7 +147,7 @@ class ExpectedDrift(StrictModel):
     reason: Annotated[str, check_with(_check_reason), Deferred, Doc("Why the difference is expected.")]
 
 
-class Drift(StrictModel):
+class Drift(Form):
     """Differences that `drift` does not report."""
 
     ignore: Annotated[list[ExpectedDrift], Doc("Known drift, each entry with a date and a reason.")] = []
@@ -159,7 +159,7 @@ def _check_public_key(text: str) -> str | None:
     return snapshots.check_public_key(text)
 
 
-class Snapshots(StrictModel):
+class Snapshots(Form):
     """Verification of snapshot files."""
 
     public_key: Annotated[
@@ -177,7 +177,7 @@ def _check_zones(zones: list[str]) -> str | None:
     return None if repeated is None else f"names {repeated!r} twice; name each zone once"
 
 
-class DNS(StrictModel):
+class DNS(Form):
     """The DNS zones that `reconciler dns` writes files for."""
 
     zones: Annotated[
@@ -190,7 +190,7 @@ class DNS(StrictModel):
     ] = []
 
 
-class Health(StrictModel):
+class Health(Form):
     """When an object counts as degraded."""
 
     expires_within: Annotated[
@@ -202,7 +202,7 @@ class Health(StrictModel):
     ] = "14d"
 
 
-class ProjectFile(StrictModel):
+class ProjectFile(Form):
     """The project file."""
 
     version: Annotated[Literal[1], Doc("Version of the file format.")] = 1

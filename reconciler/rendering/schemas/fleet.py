@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel
-
 from reconciler.model.fields.field import Field, Shape, fields_of
+from reconciler.model.fields.form import Form
 from reconciler.rendering.schemas import manifest as manifest_schema
 from reconciler.rendering.schemas.manifest import Schema
 
@@ -40,7 +39,7 @@ _BY_NAME: dict[str, Schema] = {
 """Fields whose Python type says too little."""
 
 
-def fleet_schema(form: type[BaseModel]) -> Schema:
+def fleet_schema(form: type[Form]) -> Schema:
     """The schema of `fleet.yaml`, which has this form."""
     schema = _object(fields_of(form))
     file = {"type": "string", "pattern": "\\.(csv|json|ya?ml)$", "description": "File that lists the members."}

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel
-
 from reconciler.model.fields.field import Field, Shape, fields_of
+from reconciler.model.fields.form import Form
 from reconciler.rendering.schemas import manifest as manifest_schema
 
 
-def policy_schema(form: type[BaseModel]) -> manifest_schema.Schema:
+def policy_schema(form: type[Form]) -> manifest_schema.Schema:
     """The schema of one policy; `form` is its shape as it is read."""
     described = {"description": manifest_schema.doc_of(form), **_object(fields_of(form))}
     return {"$schema": manifest_schema.DIALECT, "title": "Policy", **described}

@@ -9,10 +9,9 @@ from collections.abc import Collection, Iterable
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel
-
 from reconciler.model.address import NAME, Address
 from reconciler.model.fields.field import fields_of
+from reconciler.model.fields.form import Form
 from reconciler.model.kind import Kind
 from reconciler.rendering.schemas import component
 from reconciler.rendering.schemas import manifest as manifest_schema
@@ -26,7 +25,7 @@ _NOT_SET = ("version", "variables", "defaults")  # of a project file: what no en
 _CONDITIONS = ("required", "if", "then", "else", "allOf", "minProperties", "default")
 
 
-def project_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
+def project_schema(form: type[Form], kinds: Iterable[Kind]) -> Schema:
     """The schema of `reconciler.yaml`, which has this form."""
     fields = fields_of(form)
     return {
@@ -47,9 +46,9 @@ def project_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
 
 
 def editor_schemas(
-    form: type[BaseModel],
-    fleet_form: type[BaseModel],
-    policy_form: type[BaseModel],
+    form: type[Form],
+    fleet_form: type[Form],
+    policy_form: type[Form],
     kinds: Iterable[Kind],
     addresses: Collection[Address] | None = None,
     components: Forms = MappingProxyType({}),
@@ -72,9 +71,7 @@ def editor_schemas(
     }
 
 
-def environment_schema(
-    form: type[BaseModel], kinds: Iterable[Kind], addresses: Iterable[Address] | None = None
-) -> Schema:
+def environment_schema(form: type[Form], kinds: Iterable[Kind], addresses: Iterable[Address] | None = None) -> Schema:
     """The schema of `environments/NAME.yaml`; `form` is that of the project file."""
     kinds = sorted(kinds, key=lambda kind: kind.name)
     settings = {

@@ -11,6 +11,7 @@ from typing import Any
 
 from reconciler import __version__
 from reconciler.kinds import RENAMED
+from reconciler.model.fields import judge
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.sandbox import rules
@@ -188,7 +189,7 @@ def _schemas(kind: Kind) -> Document:
     }
     if kind.id_prefix:
         listing["next_page_uri"] = {"type": ["string", "null"]}
-    read = kind.read.model_json_schema(ref_template="#/components/schemas/{model}")
+    read = judge.model_of(kind.read).model_json_schema(ref_template="#/components/schemas/{model}")
     schemas = {
         **read.pop("$defs", {}),
         "Ref": _REF_SCHEMA,

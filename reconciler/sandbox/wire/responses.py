@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel
-
 from reconciler.model.fields.field import Field, Shape
+from reconciler.model.fields.form import Form
 from reconciler.model.kind import Kind
 from reconciler.model.value import Json
 from reconciler.sandbox.base.database import Document, Stored
@@ -239,6 +238,6 @@ def default_outputs(kind: Kind) -> Mapping[str, Json]:
     """The keys that every response has besides the declared fields, with their values when not set."""
     keys = dict(_UNSET.get(kind.name, {}))
     for name, info in kind.read.model_fields.items():
-        default = info.get_default(call_default_factory=True)
-        keys.setdefault(name, default.model_dump() if isinstance(default, BaseModel) else default)
+        default = None if info.is_required() else info.default
+        keys.setdefault(name, default.model_dump() if isinstance(default, Form) else default)
     return keys
