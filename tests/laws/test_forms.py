@@ -73,12 +73,12 @@ def values_of(annotation: Any) -> st.SearchStrategy[Any]:
     if args:  # a union
         return st.one_of(*map(values_of, args))
     if isinstance(annotation, type) and issubclass(annotation, Form):
-        return written_for(annotation)
+        return values_of_form(annotation)
     plain = {str: st.sampled_from(TEXTS), int: st.integers(-1, 2**33), float: st.floats(), bool: st.booleans()}
     return plain.get(annotation, ODD)
 
 
-def written_for(form: type[Form]) -> st.SearchStrategy[dict[str, Any]]:
+def values_of_form(form: type[Form]) -> st.SearchStrategy[dict[str, Any]]:
     """Maps with the required fields, and some of the others."""
     fields = form.model_fields
     drawn = {name: _often(values_of(field.written)) for name, field in fields.items()}
@@ -113,8 +113,8 @@ def describe(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
-def test_what_a_form_reads_by_itself_pydantic_accepts_with_the_same_value(form: type[Form]) -> None:
-    @given(written_for(form))
+def test_pydantic_reads_the_same_value_from_all_that_a_form_reads_by_itself(form: type[Form]) -> None:
+    @given(values_of_form(form))
     @settings(max_examples=examples(300), suppress_health_check=list(HealthCheck), deadline=None)
     def check(written: dict[str, Any]) -> None:
         try:

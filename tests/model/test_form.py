@@ -65,7 +65,7 @@ def test_a_wrong_value_is_in_doubt_and_refused_by_pydantic(written: Any) -> None
 
 
 @pytest.mark.parametrize("more", [{"document": {"a": 1}}, {"short": "abc"}, {"low": 2}, {"name": "\ud800"}])
-def test_what_has_no_reader_is_left_to_pydantic(more: dict[str, Any]) -> None:
+def test_a_type_without_a_reader_is_left_to_pydantic(more: dict[str, Any]) -> None:
     written = {"name": "a", "parts": [{"size": 2}], **more}
     with pytest.raises((InDoubt, UnicodeEncodeError)):
         Whole.model_read(written)
@@ -85,7 +85,7 @@ def test_a_form_in_a_form_may_be_written_as_an_instance() -> None:
     assert Whole(name="a", part=Part(size=2), low=2).part == Part(size=2)
 
 
-def test_fields_of_a_base_come_first_and_can_be_written_anew() -> None:
+def test_fields_of_a_base_come_first_and_can_be_replaced() -> None:
     assert [*Narrow.model_fields] == [*Whole.model_fields, "more"]
     assert Narrow.model_read({}).name == "narrow"
     assert isinstance(Narrow.model_read({"more": 1}).more, float)
@@ -103,7 +103,7 @@ def test_a_form_without_its_required_fields_has_the_defaults_of_the_others() -> 
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda form: pickle.loads(pickle.dumps(form))])  # noqa: S301 - our own
-def test_a_copy_is_equal_and_knows_what_was_written(copied: Any) -> None:
+def test_a_copy_is_equal_and_has_the_same_written_fields(copied: Any) -> None:
     form = Whole(name="a", part=Part(size=2))
     assert copied(form) == form
     assert hash(copied(Part())) == hash(Part())
@@ -118,7 +118,7 @@ def test_a_form_cannot_be_changed() -> None:
         delattr(Whole(name="a"), "name")
 
 
-def test_a_dump_leaves_out_what_it_is_asked_to() -> None:
+def test_a_dump_leaves_out_unset_and_default_values_on_request() -> None:
     form = Whole(name="a", part=Part(size=2))
     assert form.model_dump(exclude_defaults=True) == {"name": "a", "part": {"size": 2}}
     assert form.model_dump(exclude={"words", "part"}, exclude_none=True) == {
