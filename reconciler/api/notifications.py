@@ -136,7 +136,7 @@ def _parse_origin(address: str) -> Origin:
         _ = parts.port  # raises for a port that is not a number
     except ValueError:  # whose text may quote the URL
         raise Refused(f"{no_address}: write https://host/path") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not address.isprintable():
         raise Refused(f"{no_address}: write https://host/path")
     try:
         secure = Origin.parse(f"https://{parts.netloc}")

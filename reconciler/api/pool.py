@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self, cast
 from urllib.parse import quote, urlsplit
 
+from reconciler.api.dialing import Dialer
 from reconciler.api.headers import Headers
 from reconciler.api.origin import Origin
 from reconciler.api.proxies import Proxy, proxy_of
@@ -23,7 +24,6 @@ from reconciler.api.transport import Broken, Request, explain, explain_proxy, re
 from reconciler.engine.ports import Refused
 
 _IDLE = 4.0  # seconds; servers often close idle connections after five, and no POST may be sent at that moment
-_NEXT_ADDRESS = 0.25  # seconds until another address of the same name is tried at the same time (RFC 8305)
 
 
 def open_pool(origin: Origin, connections: int, connecting: float | None) -> Pool:
@@ -77,6 +77,8 @@ class Pool:
         self._connecting = connecting
         self._context = context
         self._proxy = proxy
+        first = proxy.origin if proxy else origin
+        self._dialer = Dialer(first.host, first.port)
         self._room = asyncio.Semaphore(connections)
         self._idle: list[_Line] = []
         self._opened: set[_Line] = set()
@@ -112,7 +114,7 @@ class Pool:
 
     async def _connect(self) -> _Line:
         try:
-            return await _connect(self._origin, self._context)
+            return await _connect(self._dialer, self._origin, self._context)
         except OSError as error:  # of which a TimeoutError is one too
             raise explain(error) from None
 
@@ -121,7 +123,8 @@ class Pool:
         assert self._context is not None, "an origin without TLS is on this machine, and needs no proxy"
         place = f"{proxy.origin.host}:{proxy.origin.port}"
         try:
-            line = await _connect(proxy.origin, self._context if proxy.origin.scheme == "https" else None)
+            context = self._context if proxy.origin.scheme == "https" else None
+            line = await _connect(self._dialer, proxy.origin, context)
             status = await _open_tunnel(line, f"{self._origin.bracketed_host}:{self._origin.port}", proxy.headers)
         except OSError as error:
             raise explain(error, proxy=place) from None
@@ -147,12 +150,11 @@ class Pool:
             await line.closed
 
 
-async def _connect(origin: Origin, context: ssl.SSLContext | None) -> _Line:
+async def _connect(dialer: Dialer, origin: Origin, context: ssl.SSLContext | None) -> _Line:
     """Opens a connection; raises OSError."""
+    opened = await dialer.dial()
     name = _name_in_tls(origin) if context else None
-    _, line = await asyncio.get_running_loop().create_connection(
-        _Line, origin.host, origin.port, ssl=context, server_hostname=name, happy_eyeballs_delay=_NEXT_ADDRESS
-    )
+    _, line = await asyncio.get_running_loop().create_connection(_Line, sock=opened, ssl=context, server_hostname=name)
     return line
 
 

@@ -52,7 +52,7 @@ class ResponseReader:
         self._searched = 0  # bytes of the buffer that do not begin the end of the head
         self._room = LARGEST_HEAD
         self._left = 0  # bytes of the body or chunk
-        self._read_next: Callable[[], bool] = self._read_head
+        self._read_next: Callable[[ResponseReader], bool] = ResponseReader._read_head  # bound, it would be a cycle
 
     @property
     def is_reusable(self) -> bool:
@@ -61,17 +61,17 @@ class ResponseReader:
     @property
     def is_empty(self) -> bool:
         """Whether no byte of the response has arrived."""
-        return not self.is_complete and self._read_next == self._read_head and not self._buffer
+        return not self.is_complete and self._read_next == ResponseReader._read_head and not self._buffer
 
     def feed(self, received: bytes) -> None:
         """Reads on. Raises Malformed."""
         self._buffer += received
-        while not self.is_complete and self._read_next():
+        while not self.is_complete and self._read_next(self):
             pass
 
     def end(self) -> None:
         """The server has closed the connection. Raises Malformed unless the response is complete."""
-        if not self.is_complete and self._read_next != self._read_rest:
+        if not self.is_complete and self._read_next != ResponseReader._read_rest:
             raise Malformed("ends in the middle")
         self.is_complete, self._keeps_open = True, False
 
@@ -119,11 +119,11 @@ class ResponseReader:
             # A server may send a body nevertheless.
             self._keeps_open = self._keeps_open and not length and not is_chunked
         elif length is not None:
-            self._left, self._read_next, self.is_complete = length, self._read_counted, not length
+            self._left, self._read_next, self.is_complete = length, ResponseReader._read_counted, not length
         elif is_chunked:
-            self._read_next = self._read_size
+            self._read_next = ResponseReader._read_size
         else:
-            self._read_next, self._keeps_open = self._read_rest, False
+            self._read_next, self._keeps_open = ResponseReader._read_rest, False
 
     def _read_counted(self) -> bool:
         self._pass_on()
@@ -143,7 +143,7 @@ class ResponseReader:
         if found is None:
             raise Malformed("has a malformed chunk size")
         self._left = int(found[1], 16)
-        self._read_next = self._read_chunk if self._left else self._read_trailer
+        self._read_next = ResponseReader._read_chunk if self._left else ResponseReader._read_trailer
         return True
 
     def _read_chunk(self) -> bool:
@@ -152,7 +152,7 @@ class ResponseReader:
             return False
         if self._take(2) != b"\r\n":
             raise Malformed("has a chunk of another size than announced")
-        self._read_next = self._read_size
+        self._read_next = ResponseReader._read_size
         return True
 
     def _read_trailer(self) -> bool:

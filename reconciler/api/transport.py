@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import ssl
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -106,14 +105,8 @@ def reason(error: Exception | None) -> str:
     if isinstance(error, OSError):
         if error.errno is not None and error.errno < 0:  # of the name service
             return errors.sanitize(str(error.strerror), 200).lower()
-        if number := error.errno or _first_number(str(error)):
-            return os.strerror(number).lower()
+        if error.errno:
+            return os.strerror(error.errno).lower()
         if isinstance(error, ConnectionError):  # from asyncio, during the TLS handshake
             return "it closed the connection"
     return errors.sanitize(str(error), 200) or type(error).__name__
-
-
-def _first_number(text: str) -> int:
-    """The first error of `Multiple exceptions: [Errno 111] …`, which asyncio raises if a name has several addresses."""
-    found = re.search(r"\[Errno (\d{1,4})\]", text)
-    return int(found[1]) if found else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from itertools import pairwise
 
 import h11
@@ -353,3 +355,15 @@ def test_a_response_is_empty_until_its_first_byte() -> None:
         reader.feed(piece)
         found.append(reader.is_empty)
     assert found == [True, False, False]
+
+
+def test_a_response_is_freed_without_the_garbage_collector() -> None:
+    """In a fleet the collector runs once for a million objects."""
+    gc.disable()
+    try:
+        recorder, reader = read([HEAD + b"Content-Length: 2\r\n\r\n{}"])
+        remembered = weakref.ref(recorder)
+        del recorder, reader
+        assert remembered() is None
+    finally:
+        gc.enable()

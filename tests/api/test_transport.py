@@ -155,10 +155,6 @@ def test_a_refusal_by_the_proxy_is_reported_with_its_status(status: int, why: st
         (OSError(errno.EHOSTUNREACH, "x"), "no route to host"),
         (TimeoutError(errno.ETIMEDOUT, "x"), "connection timed out"),
         (socket.gaierror(-2, "Name not known"), "name not known"),
-        (
-            OSError("Multiple exceptions: [Errno 111] Connect call failed ('::1', 1), [Errno 101] Connect call failed"),
-            "connection refused",
-        ),
         (ConnectionResetError(), "it closed the connection"),
         (ConnectionAbortedError("SSL handshake is taking longer than 60.0 seconds"), "it closed the connection"),
         (OSError("odd"), "odd"),
