@@ -6,11 +6,10 @@ import stat
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import yaml
 
-from tests.harness.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess, open_client
 from tests.harness.project import Project, resource
 
 CREDENTIAL = {
@@ -211,7 +210,7 @@ def test_the_agent_starts_with_the_file_that_was_written_for_it(
 ) -> None:
     file = tmp_path / "agent.yml"
     with SandboxProcess(agent_config=file) as sandbox:
-        agent = httpx.Client(base_url=sandbox.agent_url, trust_env=False)
+        agent = open_client(sandbox.agent_url)
         tunnel = {"name": "late", "proto": "http", "addr": "80", "domain": "late.berlin.example.com"}
         assert agent.post("/api/tunnels", json=tunnel).status_code == 503
         project.use(sandbox)

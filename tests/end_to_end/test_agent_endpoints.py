@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess, open_client
 from tests.harness.project import Project, resource
 
 POLICY = {"on_http_request": [{"actions": [{"type": "deny"}]}]}
@@ -29,7 +29,7 @@ def agent(beside: SandboxProcess, project: Project) -> Iterator[httpx.Client]:
     beside.reset()
     project.use(beside)
     project.environ["RECONCILER_AGENT_URL"] = beside.agent_url
-    with httpx.Client(base_url=beside.agent_url, trust_env=False) as client:
+    with open_client(beside.agent_url) as client:
         yield client
 
 

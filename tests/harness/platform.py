@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+
+import httpx
 
 from reconciler import testing
 from reconciler.api.client import Account
@@ -15,10 +18,15 @@ from reconciler.sandbox.__main__ import main
 from reconciler.testing import Emulator as Sandbox
 from tests.harness.forked import start_program
 
-__all__ = ["HEADERS", "KEY", "Reachable", "Sandbox", "SandboxProcess"]
+__all__ = ["HEADERS", "KEY", "Reachable", "Sandbox", "SandboxProcess", "open_client"]
 
 KEY = "sandbox"
 HEADERS = {"Authorization": f"Bearer {KEY}", "Service-Version": "2"}
+
+
+def open_client(url: str) -> httpx.Client:
+    """A client for an address without TLS, such as that of an agent. It has read no certificates, which takes 15 ms."""
+    return httpx.Client(base_url=url, trust_env=False, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 
 class SandboxProcess(testing.SandboxProcess):

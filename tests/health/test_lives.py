@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 
 from reconciler import kinds
@@ -21,7 +20,7 @@ from reconciler.health.facts import Facts
 from reconciler.kinds import read_only
 from reconciler.model.health import State, read_instant
 from reconciler.model.snapshot import Live
-from tests.harness.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess, open_client
 from tests.harness.tiers import first_of_each
 from tests.kinds import pems
 from tests.sandbox.account import Account
@@ -152,7 +151,8 @@ def disable_owner(collection: str) -> Callable[[Account], Iterator[str]]:
 
 def start(account: Account, path: str, **settings: Any) -> str:
     """Opens a tunnel or an endpoint of the agent, and returns its name."""
-    answer = httpx.post(f"{account.sandbox.agent_url}/api/{path}", json={"name": "shop", **settings}, trust_env=False)
+    with open_client(account.sandbox.agent_url) as agent:
+        answer = agent.post(f"/api/{path}", json={"name": "shop", **settings})
     assert answer.status_code in (200, 201), answer.text
     return "shop"
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess, open_client
 from tests.sandbox.table import TABLE, Row
 
 TUNNEL = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
@@ -32,7 +32,7 @@ def sandbox(_with_agent: SandboxProcess) -> SandboxProcess:
 
 @pytest.fixture
 def agent(sandbox: SandboxProcess) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=sandbox.agent_url, trust_env=False) as client:
+    with open_client(sandbox.agent_url) as client:
         yield client
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.harness.platform import Sandbox
+from tests.harness.platform import Sandbox, open_client
 from tests.sandbox.account import Account
 
 OWN = ["127.0.0.1:1234", "[::1]:80", "10.1.2.3", "localhost:4040", "LOCALHOST.", "agent.localhost:1", "sandbox:8080"]
@@ -41,7 +40,7 @@ def test_a_form_of_a_web_page_is_refused(sandbox: Sandbox, kind: str | None) -> 
 
 def test_the_agent_refuses_pages_of_other_sites(start_sandbox: Any) -> None:
     running = start_sandbox(agent=True)
-    with httpx.Client(base_url=running.agent_url, trust_env=False) as agent:
+    with open_client(running.agent_url) as agent:
         for headers in ({"Host": "attacker.example.com"}, {"Origin": "https://attacker.example.com"}):
             assert agent.get("/api/tunnels", headers=headers).status_code == 403
             assert agent.post("/api/tunnels", json={}, headers=headers).status_code == 403

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess, open_client
 
 POLICY = '{"on_http_request": [{"actions": [{"type": "deny"}]}]}'
 SHOP: dict[str, Any] = {"name": "shop", "url": "https://shop.berlin.example.com", "upstream": {"url": "8080"}}
@@ -30,7 +30,7 @@ def sandbox(_with_agent: SandboxProcess) -> SandboxProcess:
 
 @pytest.fixture
 def agent(sandbox: SandboxProcess) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=sandbox.agent_url, trust_env=False) as client:
+    with open_client(sandbox.agent_url) as client:
         yield client
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess, open_client
 
 PATH = "/api/requests/http"
 
@@ -34,7 +34,7 @@ def agent(sandbox: SandboxProcess) -> Iterator[httpx.Client]:
         {"tunnel_name": "shop", "uri": "/third", "status_code": None},
     ]
     sandbox.post("/_sandbox/agent/requests", captured)
-    with httpx.Client(base_url=sandbox.agent_url, trust_env=False) as client:
+    with open_client(sandbox.agent_url) as client:
         yield client
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.sandbox.agent.tunnel_settings import parse_settings
 from reconciler.sandbox.agent.tunnels import AgentError
-from tests.harness.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess, open_client
 
 WEB: dict[str, Any] = {"name": "web", "proto": "http", "addr": 8080}
 LABELLED: dict[str, Any] = {"name": "shop", "addr": 8080, "labels": ["service=shop", "zone=a"]}
@@ -56,7 +56,7 @@ def sandbox(_with_agent: SandboxProcess) -> SandboxProcess:
 
 @pytest.fixture
 def agent(sandbox: SandboxProcess) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=sandbox.agent_url, trust_env=False) as client:
+    with open_client(sandbox.agent_url) as client:
         yield client
 
 
