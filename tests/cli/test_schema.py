@@ -10,6 +10,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from tests.harness.project import Shell
+from tests.harness.schemas import check_schema
 
 
 def test_schemas_for_editors_are_written_to_the_folder(shell: Shell) -> None:
@@ -35,7 +36,7 @@ def test_each_schema_is_valid_with_and_without_components(shell: Shell) -> None:
     differing = {name: schema for name, schema in with_component.items() if schema != without[name]}
     assert "manifest.json" in differing
     for name, schema in (*without.items(), *differing.items()):
-        Draft202012Validator.check_schema(schema)
+        check_schema(schema)
         assert list(find_empty_lists(schema)) == [], name
 
 

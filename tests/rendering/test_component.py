@@ -14,6 +14,7 @@ from reconciler.languages.yaml import reader as yaml
 from reconciler.rendering.schemas import component
 from reconciler.rendering.schemas.component import InputForm
 from reconciler.rendering.schemas.manifest import manifest_schema
+from tests.harness.schemas import check_schema
 
 FORMS = {
     "service": {
@@ -30,7 +31,7 @@ USE: dict[str, Any] = {"component": "service", "name": "shop", "with": {"host": 
 
 @pytest.fixture(scope="module")
 def manifests() -> Draft202012Validator:
-    Draft202012Validator.check_schema(MANIFEST)
+    check_schema(MANIFEST)
     return Draft202012Validator(MANIFEST)
 
 
@@ -38,7 +39,7 @@ def manifests() -> Draft202012Validator:
 def components() -> Draft202012Validator:
     """A validator that finds manifest.json, as an editor does beside component.json."""
     registry = Registry().with_resource("manifest.json", Resource.from_contents(MANIFEST))
-    Draft202012Validator.check_schema(component.component_schema())
+    check_schema(component.component_schema())
     return Draft202012Validator(component.component_schema(), registry=registry)
 
 

@@ -19,6 +19,7 @@ from reconciler.rendering.schemas import manifest as manifest_schema
 from reconciler.rendering.schemas import project as project_schema
 from reconciler.rendering.schemas.access_tests import access_tests_schema
 from reconciler.rendering.schemas.fleet import fleet_schema
+from tests.harness.schemas import check_schema
 from tests.kinds import manifests
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ def edge(**spec: Any) -> dict[str, Any]:
 @each_kind
 def test_the_schema_of_a_kind_is_valid_and_accepts_its_example(kind: Kind) -> None:
     schema = manifest_schema.kind_schema(kind)
-    Draft202012Validator.check_schema(schema)
+    check_schema(schema)
     assert [*Draft202012Validator(schema).iter_errors(manifests.document(kind))] == []
 
 
@@ -50,7 +51,7 @@ def test_the_manifest_schema_accepts_every_example_and_refuses_unknown_keys(kind
 
 
 def test_the_manifest_schema_is_valid() -> None:
-    Draft202012Validator.check_schema(manifest_schema.manifest_schema(EVERY))
+    check_schema(manifest_schema.manifest_schema(EVERY))
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ PROJECT_FILE: dict[str, Any] = {
 
 
 def test_the_project_schema_is_valid_and_accepts_a_project() -> None:
-    Draft202012Validator.check_schema(project_schema.project_schema(ProjectFile, EVERY))
+    check_schema(project_schema.project_schema(ProjectFile, EVERY))
     assert [*PROJECT.iter_errors(PROJECT_FILE)] == []
 
 
@@ -187,7 +188,7 @@ def test_a_document_with_for_each_is_accepted(document: dict[str, Any]) -> None:
 def test_a_reference_offers_and_accepts_only_the_resources_of_the_kinds_that_its_field_takes() -> None:
     names = [Address.parse(text) for text in ("IPPolicy/office", "StaticBackend/web", "TLSEdge/shop")]
     schema = manifest_schema.manifest_schema(EVERY, names)
-    Draft202012Validator.check_schema(schema)
+    check_schema(schema)
     choices = {
         name: [*arms["properties"]["ref"]["anyOf"][0]["enum"]]
         for name, definition in schema["$defs"].items()
@@ -206,7 +207,7 @@ def test_a_reference_offers_and_accepts_only_the_resources_of_the_kinds_that_its
 
 
 def test_an_environment_may_be_partial_and_remove_values() -> None:
-    Draft202012Validator.check_schema(ENVIRONMENT.schema)
+    check_schema(ENVIRONMENT.schema)
     good = {
         "stack": "shop-prod",
         "guards": {"max_delete_percent": 5, "max_update_percent": None},
@@ -243,7 +244,7 @@ MEMBERS: dict[str, Any] = {"fleet": "shops", "members": "m.csv", "api_key": {"fr
     ],
 )
 def test_the_fleet_schema_accepts_a_valid_file(more: dict[str, Any]) -> None:
-    Draft202012Validator.check_schema(fleet_schema(FleetFile))
+    check_schema(fleet_schema(FleetFile))
     assert [*FLEET.iter_errors(MEMBERS | more)] == []
 
 

@@ -15,6 +15,7 @@ from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
 from reconciler.rendering.wire import codec, plan_json
 from reconciler.rendering.wire.codec import Secrets
+from tests.harness.schemas import check_schema
 from tests.harness.tiers import examples
 from tests.rendering import interpreted_codec
 from tests.rendering.plans import WHOLE, plans
@@ -94,7 +95,7 @@ def test_the_committed_schema_is_that_of_the_model() -> None:
 
 
 def test_the_schema_of_a_plan_is_valid() -> None:
-    jsonschema.Draft202012Validator.check_schema(plan_json.plan_schema())
+    check_schema(plan_json.plan_schema())
 
 
 @given(plans)
