@@ -25,9 +25,10 @@ from hypothesis import Phase, settings
 
 import reconciler
 from reconciler.cli.terminal import output
-from tests.harness.tiers import FULL_EXAMPLES, QUICK_EXAMPLES, is_quick
+from tests.harness.tiers import FULL_EXAMPLES, QUICK_EXAMPLES, full, is_quick
 
-pytest_plugins = [f"tests.harness.{name}" for name in ("collector", "golden", "project", "sandboxes", "silence")]
+PLUGINS = ("collector", "golden", "project", "sandboxes", "silence", "workers")
+pytest_plugins = [f"tests.harness.{name}" for name in PLUGINS]
 
 # Tests of many seconds, most of which are waits. The first module has an expensive fixture: one worker runs all of it.
 WAITING = (
@@ -82,6 +83,17 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line(f"CPU: {seconds:.0f} s, user and system, with workers")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Makes no items of the cases that `make test` leaves to `make test-full`: a third of all, in each worker.
+
+    One stays where a test has no other, without which pytest would call the test without its parameters.
+    """
+    if f"not {full.name}" in metafunc.config.option.markexpr.split(" and "):
+        calls = metafunc._calls
+        metafunc._calls = [call for call in calls if full.mark not in call.marks] or calls[:1]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Runs tests that wait for processes first: the last tests are short, and the workers end together."""
     places = {prefix: place for place, prefix in enumerate(WAITING)}
@@ -101,8 +113,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.fixture(autouse=True)
-def _reset_log_format() -> Iterator[None]:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[Any]:
     """A command sets the log format of its process, which many commands share here."""
-    yield
-    output.set_log_format("")
+    try:
+        return (yield)
+    finally:
+        output.set_log_format("")

@@ -25,6 +25,7 @@ _CODED = re.compile(rb"[0-9A-Za-z+/]{64,}={0,2}")  # what a token in base64 take
 _IS_CODED = bytes(b"+/".find(octet) >= 0 or (chr(octet).isalnum() and octet < 128) for octet in range(256))
 _LEFT = re.compile(r".*\.(db|db-wal|db-shm|ndjson|html|md|sarif)|.*plan.*\.json|\..*\.new")
 _searched = {"texts": 0, "bytes": 0}
+_printed: list[str] = []  # the secrets in what the current test captured
 
 
 def secrets_in(text: str | bytes) -> list[str]:
@@ -50,30 +51,43 @@ def _plain_secrets_in(octets: bytes) -> list[str]:
     return [hit.decode() for hit in (*tokens, *_CANARY.findall(octets))]
 
 
-@pytest.fixture(autouse=True)
-def _silence(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    # Requested first: after an interrupt, fixtures are no longer available.
-    folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
-    secrets: list[str] = []
+@pytest.fixture
+def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """pytest's folder of the test. When all fixtures that use it have ended, its files are searched."""
+    yield tmp_path
+    left = [hit for path in _list_files(tmp_path) for hit in secrets_in(path.read_bytes())]
+    if "may_tell_secrets" not in request.keywords:
+        assert left == [], "a secret was left in a file that is no sink"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Any:
+    """A hook, since an automatic fixture of each test would take a quarter of the time of a short one."""
+    try:
+        result = yield
+    finally:
+        printed, _printed[:] = [*_printed], []
+    if "may_tell_secrets" not in item.keywords:
+        assert printed == [], "a secret was printed"
+    return result
+
+
+def _search_outputs() -> None:
+    """Searches whatever a test captures of its own or of a process's output."""
     read, communicate = pytest.CaptureFixture.readouterr, subprocess.Popen.communicate
 
     def search_captured(self: pytest.CaptureFixture[Any]) -> Any:
         captured = read(self)
-        secrets.extend(secrets_in(captured.out) + secrets_in(captured.err))
+        _printed.extend(secrets_in(captured.out) + secrets_in(captured.err))
         return captured
 
     def search_output(self: subprocess.Popen[Any], *words: Any, **more: Any) -> Any:
         out, err = communicate(self, *words, **more)
-        secrets.extend(secrets_in(out or "") + secrets_in(err or ""))
+        _printed.extend(secrets_in(out or "") + secrets_in(err or ""))
         return out, err
 
-    monkeypatch.setattr(pytest.CaptureFixture, "readouterr", search_captured)
-    monkeypatch.setattr(subprocess.Popen, "communicate", search_output)
-    yield
-    left = [] if folder is None else [hit for path in _list_files(folder) for hit in secrets_in(path.read_bytes())]
-    if "may_tell_secrets" not in request.keywords:
-        assert secrets == [], "a secret was printed"
-        assert left == [], "a secret was left in a file that is no sink"
+    pytest.CaptureFixture.readouterr = search_captured  # type: ignore[method-assign]
+    subprocess.Popen.communicate = search_output  # type: ignore[method-assign]
 
 
 def _list_files(folder: Path) -> Iterator[Path]:
@@ -97,6 +111,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "may_tell_secrets: this test prints a secret itself, to see it found")
+    _search_outputs()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
