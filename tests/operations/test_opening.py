@@ -401,6 +401,20 @@ def test_git_gets_the_variables_that_it_needs_and_no_others(git: Path) -> None:
     assert "NAMED" not in without_network(own).run("status").decode()
 
 
+def test_git_lists_the_settings_of_a_repository_once_for_each_content(git: Path) -> None:
+    """Each command on the repository opens it, several times."""
+    (git / "git").write_text(f'#!/bin/sh\necho "$*" >> {git}/calls\nPATH={os.environ["PATH"]}\nexec git "$@"\n')
+    (git / ".git").mkdir()
+    worktree = Worktree(git, git / ".git", git / ".git")
+    views = []
+    for branch in ("main", "main", "other"):
+        (git / ".git/config").write_text(f'[branch "x"]\n\tmerge = {branch}\n[http]\n\textraheader = canary\n')
+        with open_git(worktree, {"PATH": str(git)}, 5.0) as opened:
+            views.append((opened.git_dir / "config").read_text())
+    assert views == [f'[branch "x"]\n\tmerge = "{branch}"\n' for branch in ("main", "main", "other")]
+    assert (git / "calls").read_text().count(" --list") == 2
+
+
 def test_the_reason_of_a_failure_of_git_is_reported(git: Path) -> None:
     def run(environ: dict[str, str], timeout: float, *arguments: str) -> None:
         with open_git(Worktree(git, git / ".git", git / ".git"), environ, timeout) as opened:

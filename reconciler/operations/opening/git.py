@@ -7,6 +7,7 @@ has only settings that start no program, and which leads to the refs and objects
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -67,6 +68,9 @@ _COPIED = ("HEAD", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD")
 _LINKED = ("refs", "packed-refs", "reftable", "shallow")
 _CHUNK = 64 * 1024  # bytes
 _MAX_SMALL = 1024 * 1024  # bytes of `HEAD`, `FETCH_HEAD`, or a file `.git`
+_kept: dict[tuple[str, bytes], bytes] = {}
+"""The settings in `_KEPT`, by program and digest of the text of a `config`: a command opens its repository several
+times, and asks Git for the settings once. A few hundred bytes for each repository."""
 
 
 class GitError(Exception):
@@ -300,7 +304,7 @@ def _write_view(view: Path, worktree: Worktree, git: Git) -> None:
         _link_beside_index(view, worktree)
     except OSError as error:
         raise GitError(f"{error.filename}: {str(error.strerror).lower()}") from error
-    (view / "config").write_bytes(_keep_settings(_list_settings(git, worktree)))
+    (view / "config").write_bytes(_read_settings(git, worktree))
 
 
 def _copy_reference(source: Path, copy: Path) -> None:
@@ -318,13 +322,19 @@ def _link_beside_index(view: Path, worktree: Worktree) -> None:
         (view / "info" / "exclude").symlink_to(exclude)
 
 
-def _list_settings(git: Git, worktree: Worktree) -> bytes:
-    """Settings of the repository, as Git lists them. Files that it includes are not read."""
+def _read_settings(git: Git, worktree: Worktree) -> bytes:
+    """The text of a configuration with those settings of the repository that are in `_KEPT`. Files that it includes are
+    not read."""
     config = worktree.common / "config"
     if not config.exists():
         return b""
-    _read_small(config)  # refuses a pipe or a device, for which Git would wait
-    return git.run("config", f"--file={config}", "--no-includes", "--null", "--list")
+    text = _read_small(config)
+    key = _find_git(git.environ), hashlib.sha256(text).digest()  # the text may have a token
+    kept = _kept.get(key)
+    if kept is None:
+        listed = git.run("config", "--file=-", "--no-includes", "--null", "--list", input=text)
+        _kept[key] = kept = _keep_settings(listed)
+    return kept
 
 
 def _keep_settings(listed: bytes) -> bytes:
