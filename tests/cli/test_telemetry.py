@@ -18,6 +18,7 @@ from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reas
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from tests.harness.collector import Collector, Receiver, attributes_of
+from tests.harness.git import GIT
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Shell
 
@@ -47,8 +48,7 @@ def test_two_projects_have_different_resources(
     shell: Shell, sandbox: Sandbox, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subprocess.run(["git", "init", "-q"], cwd=shell.root, check=True)
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "a"], cwd=shell.root, check=True)
+    subprocess.run([*GIT, "commit", "-q", "--allow-empty", "-m", "a"], cwd=shell.root, check=True)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=shell.root, check=True, capture_output=True, text=True)
     shell.write("environments/eu.yaml", "stack: prod-eu\n")
     for name, value in {"CI_PROJECT_URL": "https://git.example.com/a/b", "CI_PIPELINE_ID": "7"}.items():

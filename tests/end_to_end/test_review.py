@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.cli.code_hosts import TOKEN, CodeHost
+from tests.harness.git import GIT
 from tests.harness.platform import Sandbox
 from tests.harness.project import Project, policies, resource
 
@@ -25,8 +26,7 @@ guards: {require_approval: [widens_access]}
 
 
 def run_git(project: Project, *arguments: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *identity, *arguments], cwd=project.root, check=True, capture_output=True)
+    subprocess.run([*GIT, *arguments], cwd=project.root, check=True, capture_output=True)
 
 
 def commit(project: Project) -> None:

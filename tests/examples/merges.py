@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from tests.cli.code_hosts import TOKEN
 from tests.examples.forge import PROJECT, REPOSITORY, Change, Forge, Run
+from tests.harness.git import GIT
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Project
 
@@ -25,7 +26,6 @@ stack: prod
 limits: {requests_per_minute: 100000}
 """
 NOBODY = "0" * 40
-_IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
 
 
 class Push(Struct, frozen=True):
@@ -57,7 +57,7 @@ class Repository:
         self.first = self.commit("main", {"reconciler.yaml": SETTINGS, "manifests/.gitkeep": "", self.pipeline: "x\n"})
 
     def git(self, *words: str, at: Path | None = None) -> str:
-        command = ["git", *_IDENTITY, "-C", str(at or self.origin), *words]
+        command = [*GIT, "-C", str(at or self.origin), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     def commit(self, branch: str, files: Mapping[str, str | None], start: str = "main") -> str:

@@ -14,6 +14,7 @@ from reconciler.cli.main import main
 from tests.cli.code_hosts import TOKEN
 from tests.examples.forge import NUMBER, PROJECT, REPOSITORY, Change, Forge
 from tests.examples.workflows import Ran, Runner, read
+from tests.harness.git import GIT
 from tests.harness.platform import KEY, Sandbox
 
 PLAN_KEY = "sixteen characters, or more"
@@ -40,7 +41,7 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, commands: Path, monkey
 
     def git(*words: str) -> str:
         done = subprocess.run(
-            ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-C", str(origin), *words],
+            [*GIT, "-C", str(origin), *words],
             capture_output=True,
             text=True,
             check=True,
@@ -76,9 +77,8 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, commands: Path, monkey
         subprocess.run(["git", "clone", "--quiet", "--branch", branch, str(origin), str(place)], check=True)
         head = git("rev-parse", "HEAD")
         if onto:
-            identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
             merge = ("merge", "--quiet", "--no-edit", f"origin/{onto}")
-            subprocess.run(["git", *identity, "-C", str(place), *merge], check=True)
+            subprocess.run([*GIT, "-C", str(place), *merge], check=True)
         variables = GITHUB if host == "github" else GITLAB_CI
         environ = {name: value.format(url=forge.url, head=head, run=run) for name, value in variables.items()}
         forge.artifacts.mkdir(exist_ok=True)

@@ -14,6 +14,7 @@ import pytest
 from tests.examples.forge import Change, Forge, Run
 from tests.examples.repository import Clone, gitlab, good, merge_as, on_push, write_event
 from tests.examples.workflows import Ran, read
+from tests.harness.git import GIT
 from tests.harness.platform import KEY, Sandbox
 from tests.security.test_git import embed, has_run
 
@@ -40,8 +41,7 @@ class Author:
         self.commit("main", {"manifests/shop.yaml": DOMAIN})
 
     def git(self, *words: str) -> str:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-        command = ["git", *identity, "-C", str(self.origin), *words]
+        command = [*GIT, "-C", str(self.origin), *words]
         return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
 
     def commit(self, branch: str, files: dict[str, str | None], start: str = "main") -> str:

@@ -14,6 +14,7 @@ from tests.cli.code_hosts import TOKEN
 from tests.examples.forge import Forge, Run
 from tests.examples.repository import Clone, gitlab, good, merge_as, on_push
 from tests.examples.workflows import Ran, Runner
+from tests.harness.git import GIT
 from tests.harness.platform import KEY, Sandbox
 
 pytestmark = pytest.mark.usefixtures("over_socket")
@@ -55,10 +56,7 @@ class Pipelines:
         self.host, self.clone, self.forge, self.origin = host, clone, forge, origin
 
     def git(self, *words: str) -> str:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-        done = subprocess.run(
-            ["git", *identity, "-C", str(self.origin), *words], capture_output=True, check=True, text=True
-        )
+        done = subprocess.run([*GIT, "-C", str(self.origin), *words], capture_output=True, check=True, text=True)
         return done.stdout.strip()
 
     def review(self, branch: str) -> Ran:

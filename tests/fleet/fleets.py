@@ -23,6 +23,7 @@ from reconciler.project.fleets.load import load_fleet
 from reconciler.store.fleets.records import FleetRecords, open_fleet_records
 from reconciler.testing import Sandbox
 from reconciler.testing.emulator import Emulator
+from tests.harness.git import GIT
 from tests.harness.workspaces import Document, write_project
 
 DOMAIN: Document = {
@@ -72,9 +73,8 @@ CANARY = [member("acme", labels={"tier": "canary"}), member("globex", labels={"t
 
 def commit_all(folder: Path) -> str:
     """Creates a Git repository of the folder with one commit, and returns the id of the commit."""
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
-    for words in (["init", "--quiet"], ["add", "--all"], [*identity, "commit", "--quiet", "--message=all"]):
-        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+    for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=all"]):
+        subprocess.run([*GIT, *words], cwd=folder, check=True, capture_output=True)
     return subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True
     ).stdout.strip()

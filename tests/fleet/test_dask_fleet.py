@@ -29,6 +29,7 @@ from reconciler.store.errors import Locked, StoreError, Unavailable
 from reconciler.store.fleets.records import open_fleet_records
 from tests.fleet.clusters import Authority, ProcessCluster, start_scheduler
 from tests.fleet.fleets import FleetWorld, member, write_fleet
+from tests.harness.git import GIT
 from tests.harness.platform import SandboxProcess
 from tests.harness.tiers import full
 from tests.harness.workspaces import Document
@@ -225,9 +226,8 @@ async def test_workers_of_a_scheduler_fetch_the_commit(tmp_path: Path) -> None:
     """The worker has neither the folder of `fleet plan --scheduler` nor its environment."""
     root, cache = tmp_path / "repository", tmp_path / "cache"
     write_fleet(root, [member("acme"), member("globex")], *domains(2))
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
     for arguments in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=first"]):
-        await asyncio.to_thread(subprocess.run, ["git", *identity, *arguments], cwd=root, check=True)
+        await asyncio.to_thread(subprocess.run, [*GIT, *arguments], cwd=root, check=True)
     keys = {"KEY_ACME": "sandbox-0001", "KEY_GLOBEX": "sandbox-0002"}
     store = {"RECONCILER_STORE": str(tmp_path / "fleet.db")}
     with SandboxProcess(accounts=2) as sandbox:

@@ -22,6 +22,7 @@ from reconciler.operations.opening.commits import Commit
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings.config import load_config
 from reconciler.testing import Sandbox
+from tests.harness.git import GIT
 from tests.harness.workspaces import Document, bot, domain, open_on, policy, write_project
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -43,10 +44,7 @@ class Repository:
         self.git("init", "--quiet", "--initial-branch=main")
 
     def git(self, *arguments: str) -> str:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
-        done = subprocess.run(
-            ["git", *identity, *arguments], cwd=self.folder, check=True, capture_output=True, text=True
-        )
+        done = subprocess.run([*GIT, *arguments], cwd=self.folder, check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
     def commit(self, *documents: Document, settings: str = "") -> None:

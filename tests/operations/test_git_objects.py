@@ -15,6 +15,7 @@ from reconciler.model.plan import Base
 from reconciler.operations.errors import UnusableBase
 from reconciler.operations.opening.commits import Commit, read_commit
 from reconciler.testing import Sandbox
+from tests.harness.git import GIT
 from tests.harness.workspaces import open_on, policy, write_project
 
 
@@ -25,8 +26,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def git(folder: Path, *arguments: str) -> str:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "protocol.file.allow=always")
-    done = subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    done = subprocess.run([*GIT, *arguments], cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 

@@ -30,6 +30,7 @@ from reconciler.project.files import Unreadable
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.policies.load import load_policies
 from reconciler.project.settings.config import load_config
+from tests.harness.git import GIT
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,7 +52,7 @@ class Repository:
         self.git("init", "--quiet", "--initial-branch=main")
 
     def git(self, *arguments: str, input: bytes = b"") -> str:
-        command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *arguments]
+        command = [*GIT, *arguments]
         return subprocess.run(command, cwd=self.folder, check=True, capture_output=True, input=input).stdout.decode()
 
     def write(self, content: bytes, kind: str = "blob") -> str:
