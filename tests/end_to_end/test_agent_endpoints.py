@@ -1,7 +1,11 @@
-"""Endpoints of an agent, declared: applied through the agent's own API, updated in place, gone with the agent."""
+"""Endpoints of an agent, declared: applied through the agent's own API, updated in place, gone with the agent.
+
+The agent is in this process; that of `test_agent.py` has a socket.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.harness.platform import SandboxProcess, open_client
+from reconciler.testing import Sandbox
 from tests.harness.project import Project, resource
 
 POLICY = {"on_http_request": [{"actions": [{"type": "deny"}]}]}
@@ -17,19 +21,29 @@ SHOP: dict[str, Any] = {"name": "shop", "url": "https://shop.berlin.example.com"
 DOMAIN = resource("ReservedDomain", "berlin", domain="*.berlin.example.com")
 
 
-@pytest.fixture(scope="module")
-def beside() -> Iterator[SandboxProcess]:
-    with SandboxProcess(agent=True) as running:
+class InProcess(httpx.BaseTransport):
+    """Requests of a client to an agent in this process."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self._transport = transport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return asyncio.run(self._transport.handle_async_request(request))
+
+
+@pytest.fixture
+def beside() -> Iterator[Sandbox]:
+    with Sandbox(host="emulator", agent=True) as running:
         yield running
 
 
 @pytest.fixture
-def agent(beside: SandboxProcess, project: Project) -> Iterator[httpx.Client]:
+def agent(beside: Sandbox, project: Project) -> Iterator[httpx.Client]:
     """The agent's API beside an empty platform, both known to the project."""
-    beside.reset()
     project.use(beside)
     project.environ["RECONCILER_AGENT_URL"] = beside.agent_url
-    with open_client(beside.agent_url) as client:
+    assert beside.transport is not None
+    with httpx.Client(base_url=beside.agent_url, transport=InProcess(beside.transport)) as client:
         yield client
 
 
@@ -65,7 +79,7 @@ def test_declared_endpoints_are_open_after_an_apply_and_nothing_is_left_to_do(
 
 
 def test_an_endpoint_is_updated_in_place_by_its_whole_definition(
-    project: Project, agent: httpx.Client, beside: SandboxProcess
+    project: Project, agent: httpx.Client, beside: Sandbox
 ) -> None:
     apply(project, SHOP | {"description": "Shop", "traffic_policy": POLICY, "inspect": False})
     before = [endpoint["id"] for endpoint in beside.get("/endpoints")["endpoints"]]
@@ -93,7 +107,7 @@ CHANGES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_a_change_of_address_bindings_pooling_or_name_replaces_the_endpoint(
-    project: Project, agent: httpx.Client, beside: SandboxProcess, change: dict[str, Any]
+    project: Project, agent: httpx.Client, beside: Sandbox, change: dict[str, Any]
 ) -> None:
     apply(project, SHOP)
     (before,) = beside.get("/endpoints")["endpoints"]
@@ -122,7 +136,7 @@ def test_endpoints_of_a_pool_share_a_url(project: Project, agent: httpx.Client) 
 
 
 def test_endpoints_that_ended_with_the_agent_are_drift_and_apply_opens_them_again(
-    project: Project, agent: httpx.Client, beside: SandboxProcess
+    project: Project, agent: httpx.Client, beside: Sandbox
 ) -> None:
     apply(project, SHOP)
     beside.post("/_sandbox/agent", {})
@@ -186,7 +200,7 @@ def test_an_endpoint_of_the_same_name_that_differs_is_adopted_with_approval(
 
 
 def test_the_endpoint_of_a_renamed_resource_is_unchanged(
-    project: Project, agent: httpx.Client, beside: SandboxProcess
+    project: Project, agent: httpx.Client, beside: Sandbox
 ) -> None:
     apply(project, SHOP)
     (before,) = beside.get("/endpoints")["endpoints"]
@@ -197,7 +211,7 @@ def test_the_endpoint_of_a_renamed_resource_is_unchanged(
 
 
 def test_an_owner_record_in_the_metadata_of_an_endpoint_manages_nothing(
-    project: Project, agent: httpx.Client, beside: SandboxProcess
+    project: Project, agent: httpx.Client, beside: Sandbox
 ) -> None:
     """An owner record is text that everyone can write: on an agent it manages nothing."""
     apply(project, {"name": "copied", "upstream": {"url": "80"}})
@@ -268,7 +282,7 @@ READINGS: list[dict[str, bool]] = [
 
 @pytest.mark.parametrize("reading", READINGS, ids=str)
 def test_an_endpoint_is_in_sync_and_updated_in_place_whatever_the_agent_answers(
-    project: Project, agent: httpx.Client, beside: SandboxProcess, reading: dict[str, bool]
+    project: Project, agent: httpx.Client, beside: Sandbox, reading: dict[str, bool]
 ) -> None:
     assert beside.request("PUT", "/_sandbox/variants", reading).status_code == 204
     names = [f"e{number}" for number in range(len(DEFINITIONS))]
