@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -12,11 +13,11 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, FieldChange, Reason
+from reconciler.model.change import Action, Cause, Change, FieldChange, Reason
 from reconciler.model.codes import CODES
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
-from reconciler.rendering.plan import ci_annotations
+from reconciler.rendering.plan import ci_annotations, findings
 from reconciler.rendering.plan.findings import Finding, list_findings
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.plan.sarif import render_sarif
@@ -306,3 +307,69 @@ def test_no_secret_is_shown(plan: Plan) -> None:
     ):
         assert "hunter2" not in text
         assert "correct horse" not in text
+
+
+def test_the_page_of_outputs_has_each_rule_with_its_level() -> None:
+    page = (Path(__file__).parents[2] / "docs/outputs.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`[a-z-]+`(?:, )?)+) \| (error|warning|note)", page, re.MULTILINE)
+    documented = {rule: level for names, level in rows for rule in re.findall(r"`([a-z-]+)`", names)}
+    of_problems = {"problem", "policy", "policy-warning", "warning", "note"}  # a problem has its code instead
+    rules = {rule.id: str(rule.level) for rule in findings.RULES if rule.id not in of_problems}
+    assert rules == {name: documented.get(name, "missing") for name in rules}
+
+
+def test_changes_of_others_and_notes_come_after_all_changes_of_the_branch() -> None:
+    ranks = [findings._rank(findings.Finding(rule, "", "")) for rule in findings.RULES]
+    stages = dict(zip((rule.id for rule in findings.RULES), (rank[0] for rank in ranks), strict=True))
+    last = {"pending-before", "drift-before", "note"}
+    blocking = {"problem", "policy", "approval"}
+    first = {rule for rule, stage in stages.items() if stage == -1}
+    assert {rule for rule, stage in stages.items() if stage == 2} == last
+    assert {rule for rule, stage in stages.items() if stage == 0} == blocking
+    assert first == {
+        *("access-widened", "way-in-opened", "everyone-locked-out", "access-narrowed", "way-in-closed"),
+        *("loosens-rule", "changes-where-it-applies", "loosens-rule-approved", "changes-where-it-applies-approved"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "level", "severity"),
+    [
+        (findings.PROBLEM, "error", "error", "critical"),
+        (findings.WARNING, "warning", "warning", "major"),
+        (findings.NOTE, "notice", "note", "info"),
+    ],
+)
+def test_a_level_has_a_name_in_each_format(rule: findings.Rule, command: str, level: str, severity: str) -> None:
+    found = [Finding(rule, "50% of\n::x", "a,b:c", "dir/a b.yaml", 7, 3), Finding(rule, "x", "")]
+    first, second = ci_annotations.render_github(found).splitlines()
+    assert first == f"::{command} file=dir/a b.yaml,line=7,col=3,title=a%2Cb%3Ac::50%25 of%0A::x"
+    assert second == f"::{command} title={rule.text}::x"
+    one, other = json.loads(ci_annotations.render_gitlab(found, fallback=FALLBACK))
+    assert (one["severity"], one["location"]) == (severity, {"path": "dir/a b.yaml", "lines": {"begin": 7}})
+    assert (other["location"]["path"], other["description"], one["description"]) == (
+        FALLBACK,
+        "x",
+        "a,b:c: 50% of\n::x",
+    )
+    run = json.loads(render_sarif(found, version="1", fallback=FALLBACK))["runs"][0]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    assert [result["level"] for result in run["results"]] == [level, level]
+    assert [place["artifactLocation"]["uri"] for place in places] == ["dir/a%20b.yaml", FALLBACK]
+    assert [place["region"] for place in places] == [
+        {"startLine": 7, "startColumn": 3},
+        {"startLine": 1, "startColumn": 1},
+    ]
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_the_cause_of_a_change_is_a_property_of_its_result(cause: Cause) -> None:
+    found = [
+        Finding(findings.CHANGE, "x", "a", cause=cause, deliveries=("to a file",)),
+        Finding(findings.CHANGE, "y", "b"),
+    ]
+    run = json.loads(render_sarif(found, version="1", fallback=FALLBACK))["runs"][0]
+    assert [result.get("properties") for result in run["results"]] == [
+        {"cause": str(cause), "deliveries": ["to a file"]},
+        None,
+    ]

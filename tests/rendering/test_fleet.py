@@ -629,3 +629,28 @@ def test_only_its_own_style_and_scripts_are_allowed_on_the_page() -> None:
 def test_waves_are_shown_of_an_apply_only() -> None:
     assert "Waves:" not in text.render_text(roll_up([task(1)], ENDED, (Wave("a", approve=True),)))
     assert "Waves:" in text.render_text(APPLYING)
+
+
+RESULTS = {
+    "succeeded": None,
+    "failed": "failure",
+    "stale": "failure",
+    "blocked": "failure",
+    "skipped": "skipped",
+    "waiting": "skipped",
+    "running": "skipped",
+}
+
+
+@pytest.mark.parametrize("verb", RunVerb)
+def test_a_case_of_junit_has_the_result_of_its_task_and_each_suite_its_numbers(verb: RunVerb) -> None:
+    tasks = [task(place, state, wave=place % 2) for place, state in enumerate(TaskState, 1)]
+    seen = roll_up(tasks, replace(RUN, verb=verb), [Wave("a"), Wave("b")])
+    root = xml.fromstring(junit.render_junit(seen))  # noqa: S314 - our own text
+    found = {
+        case.get("name"): [child.tag for child in case if child.tag != "system-out"] for case in root.iter("testcase")
+    }
+    assert found == {one.member: [tag] if (tag := RESULTS[str(one.state)]) else [] for one in tasks}
+    for suite in (root, *root.iter("testsuite")):
+        numbers = [int(suite.get(name, "")) for name in ("tests", "failures", "skipped", "errors")]
+        assert numbers == [len([*suite.iter(tag)]) for tag in ("testcase", "failure", "skipped", "error")]
