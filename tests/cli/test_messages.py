@@ -10,15 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.cli.commands import comment, import_
 from reconciler.cli.terminal.formats import PlanOutput
+from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.owner_record import Owner
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Approval, Plan
 from reconciler.model.snapshot import Listing, Live
 from reconciler.operations import history
+from reconciler.operations.accept_drift import Acceptance, Declined
 from reconciler.operations.account_listing import AccountListing, ListedObject
 from reconciler.operations.authoring import snapshot_files
 from reconciler.operations.authoring.import_proposal import Proposal
@@ -36,7 +39,7 @@ def results(project: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Replaces an operation by a result, and records the arguments that it gets."""
     project.environ |= {"RECONCILER_BASE_URL": "http://127.0.0.1:1", "RECONCILER_API_KEY": "key"}
 
-    def replace(home: object, name: str, result: object) -> list[Any]:
+    def put(home: object, name: str, result: object) -> list[Any]:
         arguments: list[Any] = []
 
         async def operation(*given: Any, **named: Any) -> object:
@@ -46,7 +49,7 @@ def results(project: Project, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(home, name, operation)
         return arguments
 
-    return replace
+    return put
 
 
 # --- history
@@ -212,3 +215,37 @@ def test_a_comment_names_the_run_with_the_pages(
     )
     monkeypatch.delenv("GITHUB_RUN_ID")
     assert "this run" not in comment._render(outputs, (), (), ("prod",))
+
+
+# --- accept
+
+OPENING = AccessChange(
+    "tls://a.example.com", Verdict.WIDENS, "10.0.0.0/8", "everyone", "", True, ("IPPolicyRule/office",), ""
+)
+NEEDED = Approval("widens_access", "*", 1, "an entry point lets in more requests")
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+@pytest.mark.parametrize("granted", [True, False])
+def test_values_that_open_an_entry_point_are_shown_before_they_are_refused(
+    project: Project, results: Any, quiet: bool, granted: bool
+) -> None:
+    acceptance = Acceptance(
+        Plan("prod"),
+        texts={"notes.yaml": ("a\n", "b\n")},
+        declined=[Declined("IPPolicy/b", "it is in no manifest")],
+        access=(OPENING,),
+        approvals=(replace(NEEDED, granted=granted),),
+    )
+    project.write("notes.yaml", "a\n")
+    results(Workspace, "accept_drift", acceptance)
+    found = project("accept", *(["-q"] if quiet else []))
+    assert ("tls://a.example.com" in found.err) is (not quiet or not granted)
+    assert (project.root / "notes.yaml").read_text() == ("b\n" if granted else "a\n")
+    if granted:
+        assert (found.code, found.out.splitlines()[-2:]) == (0, ["-a", "+b"])
+        assert "not accepted: IPPolicy/b: it is in no manifest\n" in found.err
+        assert ("Accepted 0 values in 1 file.\n" in found.err) is not quiet
+    else:
+        assert (found.code, found.out) == (4, "")
+        assert found.err.endswith("nothing was written: approval required: pass --allow widens_access:*=1\n")
