@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.model.access_entry import AccessEntry
 from reconciler.rendering import terminal_text
-from reconciler.rendering.inventory import render_json, render_markdown, render_text
+from reconciler.rendering.inventory import render_json, render_markdown, render_text, summarize
 
 HOSTILE = "a\x1b[31m|`<b>\u202e::error::##[error]\n"
 
@@ -36,3 +37,25 @@ def test_hostile_text_has_no_effect() -> None:
     assert len(rows) == 1
     assert len(re.findall(r"(?<!\\)\|", rows[0])) == 4
     assert "\x1b" not in rows[0]
+
+
+PUBLIC = entry("shop.example.com", "CloudEndpoint/shop")
+CERTAIN = replace(PUBLIC, unknown=())
+INTERNAL = replace(CERTAIN, binding="internal", public=False)
+
+
+@pytest.mark.parametrize(
+    ("entries", "text"),
+    [
+        ([], "0 ways in, 0 of them public."),
+        ([CERTAIN], "1 way in, 1 of them public."),
+        ([CERTAIN, INTERNAL], "2 ways in, 1 of them public."),
+        ([PUBLIC, CERTAIN], "2 ways in, 2 of them public, 1 in part unknown."),
+        ([CERTAIN, replace(PUBLIC, binding="account")], "1 way in, 1 of them public."),
+        ([CERTAIN, replace(PUBLIC, binding="credential")], "1 way in, 1 of them public."),
+    ],
+)
+def test_only_places_that_clients_connect_to_are_counted(entries: list[AccessEntry], text: str) -> None:
+    assert summarize(entries) == text
+    assert render_text(entries, 100).endswith(f"{text}\n")
+    assert text in render_markdown(entries)

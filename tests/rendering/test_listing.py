@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from reconciler import kinds
 from reconciler.model.snapshot import Live
+from reconciler.model.value import Json
 from reconciler.rendering import listing
 from tests.harness.builders import live, record
 
@@ -65,3 +68,31 @@ def test_the_date_is_omitted_when_the_owner_does_not_fit() -> None:
     assert table.splitlines()[-1] == "      prod HTTPSEdgeRoute/checkout"
     assert "CREATED" not in table
     assert "CREATED" in listing.render_table(kind, lives, 160)
+
+
+@pytest.mark.parametrize(
+    ("stack", "address", "owner"),
+    [
+        ("", "", None),
+        ("web", "", {"stack": "web", "address": None}),  # only its owner record names the stack
+        ("web", "IPPolicy/a", {"stack": "web", "address": "IPPolicy/a"}),
+    ],
+)
+def test_an_object_has_the_owner_that_is_known(stack: str, address: str, owner: object) -> None:
+    row = listing.Row(kinds.get("IPPolicy"), Live("IPPolicy", "ipp_1", {"id": "ipp_1"}), stack, address)
+    (found,) = json.loads(listing.render_all_json([row], {}))["objects"]
+    assert found["owner"] == owner
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ({"description": "Office"}, "Office"),
+        ({"name": "a\nb", "description": "Office"}, "Office"),
+        ({"name": "", "hostports": ["a:1", "b:2"], "description": "Office"}, "a:1 b:2"),
+        ({"name": 7, "domain": "a.example.com"}, "a.example.com"),
+        ({}, ""),
+    ],
+)
+def test_an_object_is_described_by_its_first_text_of_one_line(body: dict[str, Json], name: str) -> None:
+    assert listing._describe(kinds.get("IPPolicy"), body) == name

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from msgspec.structs import replace
+
 from reconciler.model.health import Actor, State
 from reconciler.model.status import Due, Sync, Synced
 from reconciler.rendering import status as rendering
@@ -70,3 +72,9 @@ def test_every_format_has_reasons_and_dates() -> None:
             "expires",
         ):
             assert part in text
+
+
+def test_health_has_the_number_of_objects_in_each_state_and_names_the_check_of_records() -> None:
+    assert rendering.describe_health(ILL) == "1 degraded, 1 progressing, 1 unknown, 1 healthy"
+    assert rendering.describe_health(replace(ILL, is_verified=True)).endswith("1 healthy, checked with name servers")
+    assert rendering.describe_health(build_status()) == "no resource has health"
