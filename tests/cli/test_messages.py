@@ -21,12 +21,13 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Approval, Plan
 from reconciler.model.snapshot import Listing, Live
 from reconciler.operations import history
-from reconciler.operations.accept_drift import Acceptance, Declined
+from reconciler.operations.accept_drift import Acceptance
 from reconciler.operations.account_listing import AccountListing, ListedObject
 from reconciler.operations.authoring import snapshot_files
 from reconciler.operations.authoring.import_proposal import Proposal
 from reconciler.operations.authoring.snapshot_files import WrittenSnapshot
 from reconciler.operations.workspace import Workspace
+from reconciler.planning.drift_acceptance import Declined
 from reconciler.planning.importing.survey import LeftOut
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.wire import plan_json
