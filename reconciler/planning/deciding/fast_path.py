@@ -6,6 +6,7 @@ Values are compared as written and as read; canonical forms are computed only wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from reconciler.model.canonical import absences, canonical_value, is_shown, read
 from reconciler.model.fields.annotations import InputOnly, PathOnly, ServerDefault
@@ -47,24 +48,27 @@ def is_up_to_date(
     spec, body = declaration.spec, live.body
     if server_defaults(kind) and any(find_reverted_defaults(kind, spec, owner.applied)):
         return None
-    for column in columns(kind):  # hot path: runs for every field of every resource
-        field, name, _, is_optional, is_unread, is_direct, blanks, _ = column
-        if name in spec and (declared := spec[name]) is not None:
-            value = body.get(name) if is_direct else _read_value(field, live)
-            if declared.__class__ is str and declared == value and not is_unread:
-                continue
-        elif is_optional:
+    for name, is_optional, is_direct, blanks, column in _columns(kind):  # hot path: every field of every resource
+        declared = spec.get(name)
+        if declared is None and is_optional:
             continue
-        else:
-            declared = None
-            value = body.get(name) if is_direct else _read_value(field, live)
+        value = body.get(name) if is_direct else _read_value(column.field, live)
+        if declared is None:
             if not value and value.__class__ in blanks:
                 continue
-        if not _is_same(field, declared, value, resolve):
+        elif declared.__class__ is str and declared == value and not column.is_unread:
+            continue
+        if not _is_same(column.field, declared, value, resolve):
             record = LastApplied(owner.applied, owner.intent, follows)
             if _is_different(column, declaration, live, resolve, record):
                 return None
     return live if assignments.assign(live, declaration.address) == declaration.address else None
+
+
+@cache
+def _columns(kind: Kind) -> tuple[tuple[str, bool, bool, frozenset[type], Column], ...]:
+    """The columns of a kind, each after what is always asked of it: name, is_optional, is_direct and blanks."""
+    return tuple((column.name, column.is_optional, column.is_direct, column.blanks, column) for column in columns(kind))
 
 
 def _read_value(field: Field, live: Live) -> Json:
