@@ -35,8 +35,8 @@ def declare(
 
     `sources`: contents of the project's files by path, for positions within texts.
     """
-    places = draft.document.places
-    spec = resolver.resolve(kind.spec, address, draft.spec, draft.ensure, scopes_in(places))
+    places, written = draft.document.places, draft.spec
+    spec = resolver.resolve(kind.spec, address, written, envelope.ensure, scopes_in(places))
     findings = resolver.findings
     if spec_findings := _spec_findings(envelope, kind, spec, resolver):
         findings, spec_findings = _join_terraform(findings, spec_findings)
@@ -57,7 +57,7 @@ def declare(
         position=places.start,
         positions=places,
         id=None if envelope.id is None else to_specification_id(envelope.id, kind.id_prefix),
-        ensure=draft.ensure,
+        ensure=envelope.ensure,
         lifecycle=envelope.lifecycle,
         moved=draft.moved,
         deliver=draft.deliver,
@@ -68,7 +68,7 @@ def declare(
     for finding in findings:
         problem = validation.to_problem(finding, places, draft.subject, ("spec",))
         if finding.spot or finding.within:
-            as_written, value = value_at(draft.spec, finding.path), value_at(spec, finding.path)
+            as_written, value = value_at(written, finding.path), value_at(spec, finding.path)
             problem = offsets.pinpoint(problem, finding, as_written, value, sources)
         problems.append(problem)
     return declaration, problems
@@ -81,7 +81,8 @@ def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value], resol
         for name in (kind.required_unless_id if needs_all and envelope.id is None else ())
         if spec.get(name) is None
     ]
-    spec = _fill_ignored_secrets(kind, spec, envelope.lifecycle.ignore)
+    if envelope.lifecycle.ignore:
+        spec = _fill_ignored_secrets(kind, spec, envelope.lifecycle.ignore)
     valid = kind.spec.model_try(spec)
     if not isinstance(valid, Form):
         resolver.invalid_values += valid.error_count()

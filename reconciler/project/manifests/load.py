@@ -198,7 +198,8 @@ def _assemble(
     else:
         problems += find_exposed_secrets(config, environ, declarations, resolver)
         own = partial(_places_with, config, texts, resolver.included_files)
-        with_sinks = {draft.address for draft in drafts if draft.address and draft.has_sinks}
+        issuing = [draft for draft in drafts if draft.kind is not None and draft.kind.one_time is not None]
+        with_sinks = {draft.address for draft in issuing if draft.address and draft.has_sinks}
         problems += _check_together(declarations, links, with_sinks, config, own)
     if declared.scopes:
         problems[are_named:] = [_name_use_of_subject(problem, declared) for problem in problems[are_named:]]
