@@ -75,3 +75,24 @@ def test_every_json_value_is_decoded_as_encoded(value: Any, is_escaped: bool) ->
 )
 def test_a_body_is_compact_and_in_utf_8_if_possible(body: Any, content: bytes) -> None:
     assert encode(body) == content
+
+
+@given(JSON)
+def test_a_large_answer_is_read_as_a_small_one(value: Any) -> None:
+    content = encode(value)
+    assert repr(decode(content + b" " * 20_000)) == repr(decode(content))
+
+
+@pytest.mark.parametrize(
+    "content", [b'["\\ud83d"]', b"NaN", b"1e999", b"{", b"1" * 400, b"-0", b'{"a": 1, "a": 2.0}', b"[" * 5000]
+)
+def test_a_large_answer_is_judged_as_a_small_one(content: bytes) -> None:
+    assert repr(decode(content + b" " * 20_000)) == repr(decode(content))
+
+
+def test_a_large_value_that_is_nested_too_deeply_is_refused() -> None:
+    value: Any = "x" * 20_000
+    for _ in range(DEEPEST):
+        value = [value]
+    assert decode(json.dumps(value).encode()) == (value, True)
+    assert decode(json.dumps({"a": [value]}).encode()) == (None, False)
