@@ -6,9 +6,12 @@ from itertools import product
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.kinds.rules import traffic_policy
 from reconciler.languages.yaml.reader import read
+from reconciler.languages.yaml.scalars import MAY_BE_PLAIN, plain
 from reconciler.model.numerals import to_plain
 from reconciler.project.yaml.emit import scalar
 from reconciler.rendering.plan import approval_entries
@@ -128,3 +131,8 @@ def test_a_text_that_we_write_is_the_same_for_readers_of_yaml_1_1_and_1_2(text: 
     entry = f"value: {approval_entries._quote(text)}\n"
     assert yaml.safe_load(entry) == {"value": text}
     assert read(entry.encode(), "a.yaml").documents[0].value == {"value": text}
+
+
+@given(st.text(min_size=1))
+def test_only_some_characters_begin_a_scalar_that_is_no_text(text: str) -> None:
+    assert text[0] in MAY_BE_PLAIN or plain(text) is text

@@ -20,7 +20,7 @@ from yaml._yaml import CParser
 from reconciler.languages.yaml.errors import MAX_BYTES, bytes_problem, explain_foreign_syntax, syntax_problem
 from reconciler.languages.yaml.misreadings import find_misreading
 from reconciler.languages.yaml.positions import COLUMN_BITS, Places, key_mark, position
-from reconciler.languages.yaml.scalars import plain
+from reconciler.languages.yaml.scalars import MAY_BE_PLAIN, plain
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json
 
@@ -34,6 +34,7 @@ MAX_COPIED: Final = MAX_BYTES  # characters from aliases: as many as the file it
 _SMALL: Final = 4 * MAX_DOCUMENTS  # bytes: a smaller file cannot exceed any limit
 _NEAR: Final = 10_000  # values within which a duplicate key is searched for
 _KNOWN: Final = frozenset({"map", "seq", "str", "null", "bool", "int", "float", "binary", "timestamp", "set", "omap"})
+_MAY_BE_PLAIN: Final = MAY_BE_PLAIN | {""}  # what an unquoted scalar begins with that may be no text
 _TAG: Final = "tag:yaml.org,2002:"
 MERGE: Final = "\0<<"
 """The key that stands for a merge key in a document of a dialect that has them."""
@@ -192,7 +193,7 @@ class _Reader:
         get, add_mark = self._parser.get_event, self._marks.append
         keys, texts, meanings, is_long = self._keys, self._texts, self._meanings, self._is_long
         scalar, map_start, list_start = events.ScalarEvent, events.MappingStartEvent, events.SequenceStartEvent
-        alias = events.AliasEvent
+        alias, is_unusual = events.AliasEvent, is_long or self._dialect.plain is not plain
         stack: list[Any] = []
         container: Any = root
         is_map = False
@@ -219,8 +220,10 @@ class _Reader:
                             self._check_length(event)
                     elif text in meanings:
                         value = meanings[text]
-                    else:
+                    elif is_unusual or text[:1] in _MAY_BE_PLAIN:
                         value = self._read_scalar(event)
+                    else:
+                        value = meanings[text] = text
                     if is_map:
                         container[key] = value
                         key = None
