@@ -41,7 +41,7 @@ def decode(content: bytes) -> tuple[Json, bool]:
 
 @cache
 def _shallow_decoder() -> msgspec.json.Decoder[Any]:
-    """Accepts values of few levels, which then need no second look at their depth."""
+    """Accepts values of few levels, whose depth need not be checked."""
     value: Any = None | bool | int | float | str
     for _ in range(_LEVELS):
         value = None | bool | int | float | str | list[value] | dict[str, value]
