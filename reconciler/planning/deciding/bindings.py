@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from reconciler.model.address import Address
 from reconciler.model.canonical import collect_applied, digests
 from reconciler.model.change import Action
-from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.manifest import Ensure
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
@@ -72,7 +72,8 @@ def _find_outdated(assignments: Assignments, options: PlanOptions) -> Iterator[A
     """
     index = assignments.index
     bindings, declarations = index.snapshot.bindings, index.manifest.declarations
-    for address in sorted(address for address in bindings if not _is_present(declarations.get(address))):
+    absent = {address for address, declared in declarations.items() if declared.ensure is not Ensure.PRESENT}
+    for address in sorted((bindings.keys() - declarations.keys()) | (bindings.keys() & absent)):
         kind, binding = index.kinds.get(address.kind), bindings[address]
         if kind is None or (address not in declarations and index.manifest.unread is not None):
             continue
@@ -86,7 +87,3 @@ def _find_outdated(assignments: Assignments, options: PlanOptions) -> Iterator[A
             is_outdated = is_listed and live is None
         if is_outdated and options.selects(address):
             yield address
-
-
-def _is_present(declared: Declaration | None) -> bool:
-    return declared is not None and declared.ensure is Ensure.PRESENT

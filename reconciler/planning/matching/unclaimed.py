@@ -16,9 +16,11 @@ def find_orphans(assignments: Assignments, spared: set[Address]) -> list[tuple[A
 
     `spared` are addresses without orphans: declared ones that could not be matched, and ones that are not selected.
     """
-    index = assignments.index
+    index, assigned = assignments.index, assignments.by_key
     owned = [*index.superseded]
-    owned += [(address, live) for address, lives in index.by_owner.items() for live in lives]
+    owned += [
+        (address, live) for address, lives in index.by_owner.items() for live in lives if live.key not in assigned
+    ]
     for address in index.snapshot.bindings:
         kind = index.kinds.get(address.kind)
         if kind is not None and not kind.keeps_owner:

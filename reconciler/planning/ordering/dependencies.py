@@ -16,7 +16,7 @@ from reconciler.model.address import Address
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Manifest
-from reconciler.model.value import PLAIN, Json, Value, is_known, references
+from reconciler.model.value import PLAIN, Json, Ref, Value, is_known, references
 
 
 class Comparable(Hashable, Protocol):
@@ -84,7 +84,9 @@ def _find_needs(declaration: Declaration, kind: Kind, hosts: HostIndex[Address])
     spec = declaration.spec
     needed: list[Address] = []
     for value in spec.values():
-        if value.__class__ not in PLAIN:
+        if value.__class__ is Ref:
+            needed.append(value.target)
+        elif value.__class__ not in PLAIN:
             needed += [ref.target for ref in references(value)]
     for field in _select_mentioning(kind):
         if field.name in spec:
