@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from msgspec import Struct
+
 from reconciler.model.address import Address
 from reconciler.model.manifest import Delivery
 from reconciler.model.problem import ReconcilerError
@@ -155,8 +157,7 @@ class Intent:
     object: str | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class MadeObject:
+class MadeObject(Struct, frozen=True):
     """An object that a create made not long ago, as the store recorded it.
 
     path     of its collection

@@ -20,7 +20,6 @@ from reconciler.planning.deciding.additions import Addition
 from reconciler.planning.deciding.approval_items import describe_all, describe_item, describe_part
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
-from reconciler.planning.deciding.risks import find_risks
 from reconciler.planning.matching.index import LiveIndex
 
 SMALL_STACK = 10  # objects below which no share of them but 0 % is guarded
@@ -224,6 +223,8 @@ def _check_risks(decisions: Sequence[Decision], options: PlanOptions) -> Iterato
     required = options.require_approval - {Risk.IRREVERSIBLE}
     if not required:
         return
+    from reconciler.planning.deciding.risks import find_risks  # deferred: most plans change nothing
+
     risks = [(decision, find_risks(decision)) for decision in decisions]
     for risk in sorted(required):
         yield from _by_kind(str(risk), risk.text, (decision for decision, found in risks if risk in found))

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from reconciler.access.account import Account, Resource
-from reconciler.access.programs import Builder
 from reconciler.model.access_change import AccessChange
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields, canonical_spec
@@ -23,26 +22,20 @@ from reconciler.model.plan import Approval, AssumedSecret, Observed, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live, LiveKey, Snapshot
 from reconciler.model.value import Value, references, substitute
-from reconciler.planning import access
 from reconciler.planning.comparing.name_references import resolve_names
 from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.planning.comparing.unread_secrets import assume_applied, has_unread, report_assumed
 from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.deciding.additions import Addition, find_additions, report_unknown_additions, select_approved
 from reconciler.planning.deciding.bindings import find_binding_updates
-from reconciler.planning.deciding.changes import describe_change
-from reconciler.planning.deciding.decide import ResolvedDeclaration, decide
 from reconciler.planning.deciding.decision import Decision, reverse_accepted
 from reconciler.planning.deciding.dns_records import RecordRules
 from reconciler.planning.deciding.fast_path import is_up_to_date
 from reconciler.planning.deciding.finished_entries import report_finished
-from reconciler.planning.deciding.forgotten_ids import restore_ids
 from reconciler.planning.deciding.names import describe_identity, find_names
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.deciding.orphans import OrphanRules, report_unreadable_kinds
-from reconciler.planning.deciding.pending import is_pending
 from reconciler.planning.deciding.references import References, report_skipped_referrer
-from reconciler.planning.deciding.rules import read_last_applied
 from reconciler.planning.deciding.unlisted import merge_unlisted, report_unread_lists
 from reconciler.planning.forecast import forecast
 from reconciler.planning.guards import (
@@ -53,14 +46,15 @@ from reconciler.planning.guards import (
 )
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
-from reconciler.planning.matching.match import Match, match
 from reconciler.planning.matching.unclaimed import find_orphans, find_other_stacks, find_unmanaged
 from reconciler.planning.ordering import dependencies as order
-from reconciler.planning.ordering.call_graph import find_live_edges
-from reconciler.planning.ordering.deletes import report_separated_parts
 from reconciler.planning.ordering.missing_targets import report_missing_targets
-from reconciler.planning.ordering.sequence import Sequenced, sequence
+from reconciler.planning.ordering.sequenced import Sequenced
 from reconciler.planning.users import find_users
+
+if TYPE_CHECKING:
+    from reconciler.access.account import Account, Resource
+    from reconciler.planning.matching.match import Match
 
 __all__ = ["PlanOptions", "match_all", "plan"]
 
@@ -77,6 +71,10 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options:
     """
     planning = _decide(manifest, snapshot, kinds, options)
     drafted = planning.finish()
+    if not drafted.access:
+        return drafted
+    from reconciler.planning import access  # deferred: it is large, and most plans change no access
+
     return replace(drafted, changes=tuple(access.mark_risks(drafted.changes, drafted.access)))
 
 
@@ -91,6 +89,8 @@ def plan_drift(
 
     hide   removes known drift
     """
+    from reconciler.planning import access  # deferred, as above
+
     planning = _decide(manifest, snapshot, kinds, options)
     drift = hide(planning.finish(is_drift=True))
     decisions = {id(decision): decision for decision in planning.list_possible_decisions()}
@@ -113,6 +113,8 @@ def list_states(
     manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions
 ) -> tuple[tuple[Resource, ...], tuple[Resource, ...]]:
     """The objects that decide about access, now and after the plan was applied."""
+    from reconciler.planning import access  # deferred, as above
+
     planning = _decide(manifest, snapshot, kinds, options)
     decisions, (_, _, deleted_with) = planning.decisions, planning.sequenced
     before, after = access.list_states(decisions, deleted_with, planning.index)
@@ -123,6 +125,10 @@ def find_accounts(
     manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions
 ) -> tuple[Account, Account]:
     """The account as it is, and as the plan leaves it, for questions about access."""
+    from reconciler.access.account import Account  # deferred, as above
+    from reconciler.access.programs import Builder
+    from reconciler.planning import access
+
     planning = _decide(manifest, snapshot, kinds, options)
     builder, unread = Builder(), access.find_unread(planning.index)
     before, after = access.list_states(planning.decisions, planning.sequenced.deleted_with, planning.index)
@@ -140,6 +146,9 @@ def find_drift_accounts(
 
     Parameters as of `plan_drift`.
     """
+    from reconciler.access.account import Account  # deferred, as above
+    from reconciler.planning import access
+
     planning = _decide(manifest, snapshot, kinds, options)
     decisions = {id(decision): decision for decision in planning.list_possible_decisions()}
     drift = planning.finish()
@@ -156,6 +165,10 @@ def compare_manifests(
 
     after   as `before`, with values of the snapshot in place of declared ones
     """
+    from reconciler.access.account import Account  # deferred, as above
+    from reconciler.access.programs import Builder
+    from reconciler.planning import access
+
     old, new = (_decide(manifest, snapshot, kinds, options) for manifest in (before, after))
     edits = [
         edit
@@ -227,8 +240,7 @@ class _Planning:
         self.decisions, self.sequenced = self._sequence()
         if more := self._skip(dict(self._find_used_by_skipped())):
             return more  # a replacement that breaks a cycle deletes an object, too
-        deleted_with = report_separated_parts(self.sequenced.deleted_with, self.index, self.options)
-        wrong = [problem for problem in (*self.sequenced.problems, *deleted_with) if problem.is_error]
+        wrong = [problem for problem in (*self.sequenced.problems, *self._report_separated_parts()) if problem.is_error]
         return self._skip({address: problem for problem in wrong for address in self._find_subjects(problem)})
 
     def _skip(self, found: Mapping[Address, Problem]) -> Mapping[Address, Problem]:
@@ -262,6 +274,8 @@ class _Planning:
         skipped = self._list_skipped() if ending else {}
         if not skipped:
             return
+        from reconciler.planning.ordering.call_graph import find_live_edges
+
         for referrer, _, target in find_live_edges(self.index):
             if referrer in skipped and target in ending and referrer not in ending:
                 yield ending[target].address, _report_used_by_skipped(ending[target], skipped[referrer])
@@ -295,10 +309,17 @@ class _Planning:
                 self.decided[address] = Decision(address, kind, live=live, declaration=declaration)
 
     def _decide(self, kind: Kind, declaration: Declaration) -> Decision:
+        # Deferred: in a plan without changes, the fast path decides about all.
+        from reconciler.planning.deciding.decide import ResolvedDeclaration, decide
+        from reconciler.planning.matching.match import match
+
         spec = {name: substitute(value, self.references.resolve) for name, value in declaration.spec.items()}
         want = canonical_spec(kind, spec)
         matched = match(self.assignments, kind, declaration, want)
         if matched.live is not None and any(map(self.references.is_forgotten, references(spec))):
+            from reconciler.planning.deciding.forgotten_ids import restore_ids
+            from reconciler.planning.deciding.rules import read_last_applied
+
             applied = read_last_applied(self.index, kind, declaration, matched, self.references.follows)
             spec = restore_ids(self.index, kind, spec, matched.live, applied, self.references.is_forgotten)
             want = canonical_spec(kind, spec)
@@ -328,6 +349,8 @@ class _Planning:
         if not self.options.unread or not is_present or not has_unread(spec):
             return spec, want, ()
         assert matched.live is not None
+        from reconciler.planning.deciding.rules import read_last_applied  # deferred, as above
+
         applied = read_last_applied(self.index, kind, declaration, matched, self.references.follows)
         have, former = self.index.form(kind, matched.live), self.options.base_sources.get(declaration.address)
         spec, assumed = assume_applied(kind, declaration.address, spec, want, have, applied, former)
@@ -382,7 +405,7 @@ class _Planning:
         listed = deleted_with.keys() | {
             addition.decision.live.key for addition in self.additions if addition.decision.live
         }
-        entries = () if is_drift else access.find_access_changes(decisions, deleted_with, index)
+        entries = self._find_access_changes() if changing and not is_drift else ()
         approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions, entries)
         selected = [decision for decision in decisions if options.selects(decision.address)] if snapshot.targets else []
         assumed = tuple(sorted(self.assumed, key=lambda secret: (secret.address, secret.path)))
@@ -399,7 +422,7 @@ class _Planning:
                 *dict.fromkeys(merge_unlisted(self.problems)),  # one of a cycle is reported by each of its members
                 *report_missing_targets(index, self.decided.values(), options),
                 *problems,
-                *report_separated_parts(deleted_with, index, options),
+                *self._report_separated_parts(),
                 *report_unreadable_kinds(snapshot),
                 *report_unread_lists(snapshot, self.problems, options),
                 *report_assumed(assumed),
@@ -425,6 +448,11 @@ class _Planning:
             users=find_users(self.dependencies, self.kinds, _list_used(changes)),
         )
 
+    def _find_access_changes(self) -> tuple[AccessChange, ...]:
+        from reconciler.planning import access  # deferred, as above
+
+        return access.find_access_changes(self.decisions, self.sequenced.deleted_with, self.index)
+
     def _judge_takers(self) -> PlanOptions:
         """The options with the rules of the base that objects lose by another address."""
         options = self.options
@@ -442,12 +470,28 @@ class _Planning:
         """All decisions, changed where that breaks a cycle, and their calls in order."""
         while True:
             decisions = [*self.decided.values(), *self.undeclared]
+            if all(decision.action is None for decision in decisions):
+                return decisions, Sequenced()
+            from reconciler.planning.ordering.sequence import sequence  # deferred, as above
+
             result = sequence(decisions, self.dependencies, self.index)
             if isinstance(result, Sequenced):
                 return decisions, result
             self.decided[result.decision.address] = result.decision
 
-    def _list_changes(self, moving: Iterable[Decision]) -> Iterator[Change]:
+    def _report_separated_parts(self) -> Iterable[Problem]:
+        if not self.sequenced.deleted_with:
+            return ()
+        from reconciler.planning.ordering.deletes import report_separated_parts  # deferred, as above
+
+        return report_separated_parts(self.sequenced.deleted_with, self.index, self.options)
+
+    def _list_changes(self, moving: Collection[Decision]) -> Iterator[Change]:
+        if not moving:
+            return
+        from reconciler.planning.deciding.changes import describe_change  # deferred, as above
+        from reconciler.planning.deciding.pending import is_pending
+
         additions = {id(addition.decision): addition for addition in self.additions}
         records = RecordRules(self.index, self.options.zones)
         for decision in moving:

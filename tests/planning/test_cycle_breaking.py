@@ -18,7 +18,8 @@ from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.ordering.call_graph import CallGraph, Wait
 from reconciler.planning.ordering.creates import keep_predecessors
 from reconciler.planning.ordering.cycle_breaking import delete_first, replace_instead
-from reconciler.planning.ordering.sequence import Sequenced, sequence
+from reconciler.planning.ordering.sequence import sequence
+from reconciler.planning.ordering.sequenced import Sequenced
 from tests.harness.builders import (
     KINDS,
     apply_to,

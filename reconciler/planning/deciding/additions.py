@@ -21,12 +21,10 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Live, LiveKey
 from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.plan_fields import show_fields
-from reconciler.planning.deciding.changes import describe_change
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex
-from reconciler.planning.matching.references import find_live_references
 
 _LONGEST = 100  # characters of a name
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
@@ -67,6 +65,8 @@ class Addition(NamedTuple):
 
     def change(self) -> Change:
         """The change that the plan shows, with every field that differs from its default."""
+        from reconciler.planning.deciding.changes import describe_change  # deferred: few plans have an addition
+
         kind, form, address = self.decision.kind, self.decision.have, self.decision.address
         through = kind.part_of.field if kind.part_of is not None else ""
         readable = {name: value for name, value in form.items() if value is not UNREAD and name != through}
@@ -165,6 +165,8 @@ def _find_parents(index: LiveIndex, decided: Iterable[Decision]) -> Mapping[Live
 
 def find_parent_key(kind: Kind, live: Live) -> LiveKey:
     """The object that a child is part of; empty if its response does not say it."""
+    from reconciler.planning.matching.references import find_live_references  # deferred, as above
+
     through = kind.part_of.field if kind.part_of is not None else ""
     return next((target for name, target in find_live_references(kind, live) if name == through), ("", ""))
 

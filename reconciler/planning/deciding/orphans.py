@@ -13,9 +13,7 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
-from reconciler.planning.deciding.rotation import is_in_overlap
 from reconciler.planning.matching.assignments import Assignments
-from reconciler.planning.matching.match import report_shared_record
 from reconciler.planning.matching.unclaimed import find_orphans, find_shared_records
 
 _MOST_NAMES = 5
@@ -52,7 +50,11 @@ class OrphanRules(Struct, frozen=True):
             selected = [(address, live) for address, live in selected if self._is_certain(address, live)]
             yield from [report_undeclared(undeclared)] if undeclared else []
         doubtful = find_shared_records(selected)
-        yield from (replace(report_shared_record(address, lives), confined=True) for address, lives in doubtful.items())
+        if doubtful:
+            from reconciler.planning.matching.match import report_shared_record  # deferred: few accounts have any
+
+            reports = (report_shared_record(address, lives) for address, lives in doubtful.items())
+            yield from (replace(report, confined=True) for report in reports)
         for address, live in selected:
             if address in doubtful or self._is_in_overlap(address, live):
                 continue
@@ -106,6 +108,8 @@ class OrphanRules(Struct, frozen=True):
         decision = self.decided.get(address) or self._find_renamed(address)
         if decision is None or decision.declaration is None or decision.live is None:
             return False
+        from reconciler.planning.deciding.rotation import is_in_overlap  # deferred, as above
+
         return is_in_overlap(decision.declaration, decision.live, live, self.options.now)
 
     def _find_renamed(self, address: Address) -> Decision | None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError
-from types import MappingProxyType
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,7 +11,6 @@ from reconciler.model.address import Address
 from reconciler.model.change import Order
 from reconciler.model.plan import Call
 from reconciler.model.problem import Problem
-from reconciler.model.snapshot import LiveKey
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.ordering.call_graph import CallGraph, Pass
@@ -29,6 +26,7 @@ from reconciler.planning.ordering.deletes import order_deletes
 from reconciler.planning.ordering.dependencies import sort
 from reconciler.planning.ordering.handover import order_handovers
 from reconciler.planning.ordering.parts import order_parts
+from reconciler.planning.ordering.sequenced import Redecide, Sequenced
 
 PASSES: tuple[Pass, ...] = (
     order_replacements,  # the create and the delete of a replacement
@@ -41,23 +39,6 @@ PASSES: tuple[Pass, ...] = (
     keep_predecessors,  # what a replacement has to complete, before the delete of the old object
     delete_oldest_first,  # the delete of an older object, before that of the one that replaced it
 )
-
-
-class Sequenced(NamedTuple):
-    """The calls of a plan in order, with errors and warnings about them.
-
-    deleted_with   live objects that no call deletes, and the address of the parent that they are deleted with
-    """
-
-    calls: tuple[Call, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    deleted_with: Mapping[LiveKey, Address] = MappingProxyType({})
-
-
-class Redecide(NamedTuple):
-    """No order exists; try again with this decision instead of the one with its address."""
-
-    decision: Decision
 
 
 def sequence(

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,10 +22,11 @@ from reconciler.model.plan import Approval, Base, Call, Forecast, Plan
 from reconciler.model.problem import Problem, Severity, merge_repeated
 from reconciler.model.rule_change import RuleRisk
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
-from reconciler.rendering.plan import deliveries, dns_records, pem
-from reconciler.rendering.plan.differences import Difference, find_difference
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.text_tools import count_more
+
+if TYPE_CHECKING:
+    from reconciler.rendering.plan.differences import Difference
 
 SENSITIVE = "(sensitive)"
 SENSITIVE_CHANGED = "(sensitive value changed)"
@@ -371,6 +373,10 @@ def symbol(action: Action, order: Order | None) -> str:
 
 def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
     """The changes, each with the deliveries of its calls."""
+    if not plan.changes:
+        return ()
+    from reconciler.rendering.plan import deliveries  # deferred: most plans have no change
+
     by_address = {call.address: tuple(deliveries.describe(call.deliver)) for call in plan.calls if call.deliver}
     by_cause = _explain_risks(plan)
     rows = []
@@ -388,6 +394,8 @@ def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
 
 
 def _change(change: Change, words: _Words) -> ChangeRow:
+    from reconciler.rendering.plan import dns_records  # deferred, as above
+
     return ChangeRow(
         address=sanitize(str(change.address)),
         action=change.action,
@@ -438,6 +446,8 @@ def _base(base: Base, words: _Words) -> BaseRow:
 
 
 def _field(change: FieldChange, words: _Words) -> FieldRow:
+    from reconciler.rendering.plan.differences import find_difference  # deferred, as above
+
     old, new = _both_values(change, words)
     return FieldRow(
         path=sanitize(change.path),
@@ -539,6 +549,8 @@ class _Words:
         """The certificates and public keys in a text, a line each; None if there are none."""
         if not self._decodes:
             return None
+        from reconciler.rendering.plan import pem  # deferred, as above
+
         if pem.has_pem(text):
             return pem.describe(text)
         key = pem.describe_ssh_key(text)
@@ -563,7 +575,7 @@ class _Words:
                 name = self._names.get(value) if value else None
                 if name is None and (decoded := self._decode(value)) is not None:
                     return "; ".join(decoded)
-                return self._identify(name, value) if name else _quote(pem.conceal(value))
+                return self._identify(name, value) if name else _quote(_conceal(value))
             case dict():
                 return "{" + ", ".join(f"{sanitize(key)}: {self.line(value[key])}" for key in sorted(value)) + "}"
             case list() | tuple():
@@ -574,7 +586,7 @@ class _Words:
         """The value on several lines: the lines of a text, items of a list or members of an object."""
         match value:
             case str() if "\n" in value:
-                yield from self._decode(value) or map(_show_line, pem.conceal(value).removesuffix("\n").split("\n"))
+                yield from self._decode(value) or map(_show_line, _conceal(value).removesuffix("\n").split("\n"))
             case dict() if value:
                 for key in sorted(value):
                     yield from self._member(f"{sanitize(key)}:", value[key])
@@ -613,6 +625,12 @@ class _Words:
 def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{sanitize(escaped)}"'
+
+
+def _conceal(text: str) -> str:
+    from reconciler.rendering.plan import pem  # deferred, as above
+
+    return pem.conceal(text)
 
 
 def _show_line(raw: str) -> str:

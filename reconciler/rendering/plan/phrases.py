@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +15,6 @@ from msgspec.structs import replace
 from reconciler.model.access_change import Verdict
 from reconciler.model.change import Action, Cause, ChangedBy, Reason, Risk
 from reconciler.model.plan import Forecast
-from reconciler.rendering.plan.differences import Difference
 from reconciler.rendering.plan.outline import (
     SENSITIVE,
     SENSITIVE_CHANGED,
@@ -29,6 +29,9 @@ from reconciler.rendering.plan.outline import (
     RuleRow,
 )
 from reconciler.rendering.text_tools import count, format_seconds
+
+if TYPE_CHECKING:
+    from reconciler.rendering.plan.differences import Difference
 
 
 class Flavour(StrEnum):

@@ -15,8 +15,7 @@ from reconciler.model.health import State
 from reconciler.model.plan import Approval, Plan
 from reconciler.rendering import terminal_text
 from reconciler.rendering.health_text import SIGNS
-from reconciler.rendering.plan import access_drift, health_section, phrases
-from reconciler.rendering.plan.excerpts import excerpts
+from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.outline import (
     AccessRow,
     ChangeRow,
@@ -186,6 +185,8 @@ class _Page:
 
     def list_access_drift(self) -> Iterator[str]:
         """The entry points that the platform's changes open or close."""
+        from reconciler.rendering.plan import access_drift  # deferred, as all that few plans show
+
         for row in self.rows.access[:_MOST_ACCESS]:
             sign = "!" if row.verdict.risk is not None else "~"
             text = access_drift.describe(self.rows, row)
@@ -274,7 +275,13 @@ class _Page:
         if not (row.old and row.new) and len(lines) > _FEW:
             lines, hidden = lines[: _FEW - 1], len(lines) - _FEW + 1
         is_decoded = any(value and value.is_decoded for value in (row.old, row.new))
-        texts = [terminal_text.wrap(line.text, room) for line in lines] if is_decoded else excerpts(lines, room)
+        texts: Iterable[str | list[str]]
+        if is_decoded:
+            texts = [terminal_text.wrap(line.text, room) for line in lines]
+        else:
+            from reconciler.rendering.plan.excerpts import excerpts  # deferred, as above
+
+            texts = excerpts(lines, room)
         for line, text in zip(lines, texts, strict=True):
             for number, part in enumerate([text] if isinstance(text, str) else text):
                 signed = f"{line.sign if number == 0 else ' '} {part}".rstrip()
@@ -316,6 +323,8 @@ class _Page:
         """The health of the stack, apart from its drift."""
         if self.rows.health is None:
             return
+        from reconciler.rendering.plan import health_section  # deferred, as above
+
         yield from self.block(health_section.describe_health(self.rows.health), 0, Paint.STRONG)
         ill = health_section.list_unhealthy(self.rows.health)
         for row in ill[:_MOST_HEALTH]:
