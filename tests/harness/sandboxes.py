@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -62,5 +63,8 @@ def commands() -> Iterator[Path]:
     if not is_quick():
         yield Path(sys.executable).parent
         return
-    with tempfile.TemporaryDirectory() as folder, serve_commands(Path(folder)) as forking:
+    # No TemporaryDirectory: a command that forks from this process would remove it when it ends.
+    folder = Path(tempfile.mkdtemp())
+    with serve_commands(folder) as forking:
         yield forking
+    shutil.rmtree(folder)

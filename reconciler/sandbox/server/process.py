@@ -10,6 +10,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -60,22 +61,33 @@ def _reset_connection(scope: Scope) -> None:
 
 
 class Server(uvicorn.Server):
-    """The server of a process, which a signal ends. `on_end` is called then, before running requests are awaited."""
+    """The server of a process, which a signal ends.
 
-    def __init__(self, config: uvicorn.Config, on_end: Callable[[], None] | None = None) -> None:
+    on_end    called then, before running requests are awaited
+    on_start  called when a signal would end it
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        on_end: Callable[[], None] = lambda: None,
+        on_start: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(config)
-        self._on_end = on_end or (lambda: None)
+        self._on_end, self._on_start = on_end, on_start
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Ends the server on a signal, without raising the signal again afterwards."""
         if threading.current_thread() is not threading.main_thread():
+            self._on_start()
             yield
             return
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.handle_exit, number, None)
         try:
+            self._on_start()
             yield
         finally:
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -163,8 +175,8 @@ def serve(
                 agent_server = _SecondServer(build_config(AgentApp(agent, app.faults, _reset_connection)), second)
                 app.agent = agent
                 _start(agent)
-            print("\n".join(lines), file=out or sys.stdout, flush=True)
-            server = Server(build_config(_ignore_cancellation(app)), app.sessions.close)
+            announce = partial(print, "\n".join(lines), file=out or sys.stdout, flush=True)
+            server = Server(build_config(_ignore_cancellation(app)), app.sessions.close, announce)
             asyncio.run(_serve(server, listener, agent_server))
     finally:
         database.close()
