@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import pty
@@ -12,11 +13,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import click
 import jsonschema
 import pytest
 
 from reconciler.api.clock import MachineClock
+from reconciler.cli.commands import apply
+from reconciler.cli.terminal import exit_codes
+from reconciler.cli.terminal.options import Options
 from reconciler.rendering.wire.events import event_schema
 from tests.harness.forked import start_command
 from tests.harness.platform import Sandbox
@@ -133,6 +139,35 @@ def test_an_unreachable_platform_is_reported_in_two_lines(shell: Shell, monkeypa
     reason = "cannot reach http://127.0.0.1:1: connection refused"
     error = f"error: nothing could be read from the platform: {reason}"
     assert result.err.splitlines() == [f"{reason}; retrying", error]
+
+
+FIXED: dict[str, dict[str, Any]] = {
+    "--target": {"targets": ("A/a",)},
+    "--exclude": {"excludes": ("A/a",)},
+    "--replace": {"to_replace": ("A/a",)},
+    "--adopt": {"adopt": True},
+}
+"""What a plan file has decided already."""
+CHOSEN = {
+    *("--partial", "--reviewed", "--max-age", "--wait", "--wait-timeout", "--auto-approve", "--allow", "--events"),
+    *("--project", "--env", "--var", "--parallelism", "--no-color", "--quiet", "--log-format", "--trace"),
+}
+"""What is chosen at each apply, with a plan file too."""
+
+
+def test_an_option_beside_a_plan_file_is_refused_by_name_unless_it_is_of_the_apply() -> None:
+    assert {param.opts[0] for param in apply.command.params if isinstance(param, click.Option)} == {*FIXED, *CHOSEN}
+    for number in range(len(FIXED) + 1):
+        for flags in itertools.combinations(FIXED, number):
+            options = Options(**{name: value for flag in flags for name, value in FIXED[flag].items()})
+            apply._check_options(options, None, partial=False, max_age=None)
+            if not flags:
+                apply._check_options(options, Path("p.json"), partial=False, max_age=None)
+                continue
+            with pytest.raises(exit_codes.Stop) as refused:
+                apply._check_options(options, Path("p.json"), partial=False, max_age=None)
+            assert refused.value.code == 64
+            assert refused.value.lines[0].startswith(f"error: {' and '.join(flags)} cannot be combined with a plan")
 
 
 # --- at a terminal

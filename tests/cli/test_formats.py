@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
+from reconciler.cli.terminal import formats
+from reconciler.model.access_test import AccessResult, AccessStatus, Expected
+from reconciler.model.problem import Position
+from reconciler.rendering.plan.phrases import Flavour
 from tests.harness.platform import Sandbox
 from tests.harness.project import Shell
+from tests.rendering.plans import WHOLE
 
 ROOT = Path(__file__).parents[2]
+FAILED = AccessResult(
+    "a", AccessStatus.FAILED, Expected.DENY, Expected.ALLOW, "everyone", Position("tests/access.yaml", 1, 3)
+)
 
 
 def schema(name: str) -> Any:
@@ -61,6 +71,47 @@ def test_annotations_count_files_from_the_repositorys_root(
     )
     shell("plan", "--project", "infra", "--out", "plan.json")
     assert shell("show", "plan.json", "--project", "infra", "--format", "github").out == result.out
+
+
+@pytest.mark.parametrize("git", ["folder", "file", "link"])
+@pytest.mark.parametrize(
+    ("tops", "root", "prefix"),
+    [
+        ([], "infra", ""),
+        (["infra"], "infra", ""),
+        (["."], "infra", "infra/"),
+        (["."], "a b/infra/prod", "a b/infra/prod/"),
+        ([".", "infra"], "infra", ""),
+        ([".", "infra"], "infra/prod", "prod/"),
+    ],
+)
+def test_the_prefix_of_files_is_the_folder_below_the_nearest_repository(
+    tmp_path: Path, git: str, tops: list[str], root: str, prefix: str
+) -> None:
+    """`.git` is a folder, in a worktree or submodule a file, and with some tools a symbolic link."""
+    (tmp_path / root).mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / root)
+    for top in tops:
+        place = tmp_path / top / ".git"
+        if git == "folder":
+            place.mkdir()
+        elif git == "file":
+            place.write_text("gitdir: elsewhere\n")
+        else:
+            place.symlink_to(tmp_path / "elsewhere")
+    assert [formats.find_prefix(tmp_path / name) for name in (root, "linked")] == [prefix, prefix]
+
+
+@pytest.mark.parametrize("form", ["sarif", "github", "gitlab", "junit"])
+def test_every_format_with_positions_counts_files_from_the_repositorys_root(tmp_path: Path, form: str) -> None:
+    (tmp_path / ".git").write_text("gitdir: elsewhere\n")
+    (tmp_path / "infra").mkdir()
+    plan = replace(WHOLE, access_tests=(FAILED,))
+    written = formats.PlanOutput(plan, "", tmp_path / "infra", Flavour.PLAN).render(form, 80, has_color=False)
+    found = re.findall(r"[\w/]*\b(?:manifests|tests)/\w+\.yaml", written)
+    assert found
+    assert [file for file in found if not file.startswith("infra/")] == []
 
 
 def test_a_plan_as_json_is_readable_by_its_owner_only(shell: Shell, sandbox: Sandbox) -> None:

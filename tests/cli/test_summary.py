@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
+from collections import Counter
 
 import pytest
 from msgspec.structs import replace
@@ -71,11 +74,11 @@ CALLS = tuple(
 CHANGES = tuple(Change(call.address, Action.UPDATE, Reason.FIELDS) for call in CALLS)
 PLAN = Plan("prod", calls=CALLS, changes=CHANGES)
 WORDING = summary.Wording("Apply these changes?", "Applied:")
-DONE, FAILED, SKIPPED, UNKNOWN = Outcome.DONE, Outcome.FAILED, Outcome.SKIPPED, Outcome.UNKNOWN
+DONE, ALREADY, FAILED, SKIPPED, UNKNOWN = Outcome
 
 
 def end(*outcomes: Outcome) -> tuple[Ended, ...]:
-    whys = {DONE: "", FAILED: "refused", SKIPPED: "needs p1", UNKNOWN: ""}
+    whys = {DONE: "", ALREADY: "it was deleted before", FAILED: "refused", SKIPPED: "needs p1", UNKNOWN: ""}
     return tuple(Ended(call, outcome, 0.0, why=whys[outcome]) for call, outcome in zip(CALLS, outcomes, strict=False))
 
 
@@ -178,6 +181,31 @@ def test_a_summary_has_each_outcome_and_its_exit_code(
     assert summary.print_summary(result, WORDING, has_begun=True) == code
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == (out, err)
+
+
+COUNTED = {DONE: "succeeded", ALREADY: "succeeded", FAILED: "failed", SKIPPED: "skipped", UNKNOWN: "unknown"}
+"""Under which word the summary counts a call."""
+
+
+def test_each_call_is_counted_once_in_the_summary_under_the_word_of_its_outcome(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Also in the summary after a second interrupt. Only a run whose calls all succeeded has no counts."""
+    assert COUNTED.keys() == set(Outcome)
+    for outcomes in itertools.combinations_with_replacement(Outcome, len(CALLS)):
+        ended, log = end(*outcomes), EventLog()
+        for call, event in zip(CALLS, ended, strict=True):
+            log.report(Started(call, 0.0))
+            log.report(event)
+        expected = Counter(COUNTED[outcome] for outcome in outcomes)
+        summary.print_summary(ApplyResult(Status.PARTIAL, PLAN, ended), WORDING, has_begun=True)
+        summary.report_interrupted(PLAN, log, WORDING)
+        for line in capsys.readouterr().out.splitlines():
+            if expected["succeeded"] == len(CALLS):
+                assert line == "Applied: 3 updated."
+            else:
+                found = re.findall(r"([0-9]+) (?:calls? )?(succeeded|failed|skipped|unknown)", line)
+                assert Counter({word: int(number) for number, word in found}) == expected, outcomes
 
 
 def test_a_problem_that_was_printed_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
