@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.fleet import checkouts as checkouts_module
 from reconciler.fleet.checkouts import IN_USE, MAX_CHECKOUTS, fetch_checkout
 from reconciler.operations.errors import UnusableSource
 from tests.fleet.repositories import Repository
@@ -105,6 +106,25 @@ def test_old_checkouts_are_deleted_except_the_last_and_those_in_use(repository: 
     folder = fetch_checkout(str(repository.folder), repository.commit("first"), cache)
     recent = {cache / name for name, age in ages.items() if age < IN_USE}
     assert checkouts(cache) == recent | {folder, cache / ("e" * 32 + ".partial")}
+
+
+@pytest.mark.parametrize("is_asked_again", [True, False])
+@pytest.mark.parametrize("others", [MAX_CHECKOUTS - 2, MAX_CHECKOUTS - 1, MAX_CHECKOUTS])
+def test_a_requested_checkout_remains_whether_or_not_it_was_fetched(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, others: int, is_asked_again: bool
+) -> None:
+    """Also if it is the oldest of too many, which the next fetch of any commit removes."""
+    monkeypatch.setattr(checkouts_module, "_fetch", lambda _source, _commit, folder, _environ: folder.mkdir())
+    source, long_ago = "https://git.example.com/fleet.git", time.time() - 2 * IN_USE
+    folder = fetch_checkout(source, "0" * 40, cache)
+    for number in range(others):
+        (cache / f"{number:032x}").mkdir()
+        os.utime(cache / f"{number:032x}", (long_ago + 60, long_ago + 60))
+    os.utime(folder, (long_ago, long_ago))
+    if is_asked_again:
+        assert fetch_checkout(source, "0" * 40, cache) == folder
+    assert fetch_checkout(source, "1" * 40, cache).exists()
+    assert folder.exists() is (is_asked_again or others + 2 <= MAX_CHECKOUTS)
 
 
 def test_git_receives_credentials_and_no_other_secret(repository: Repository, cache: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +68,10 @@ class ScriptedPool:
             yield TaskEnd(task)
 
 
-def make_fleet(tiers: Sequence[int], limits: Sequence[int], projects: Sequence[str]) -> Fleet:
+def make_fleet(tiers: Sequence[int], limits: Sequence[Amount], projects: Sequence[str]) -> Fleet:
     """Members of tiers, each of which is a wave with a limit of failures; each project comes after the one before."""
     members = {f"m{number}": Member(f"m{number}", {"tier": str(tier)}) for number, tier in enumerate(tiers)}
-    waves = tuple(
-        Wave(f"w{tier}", {"tier": (str(tier),)}, max_failures=Amount(limit)) for tier, limit in enumerate(limits)
-    )
+    waves = tuple(Wave(f"w{tier}", {"tier": (str(tier),)}, max_failures=limit) for tier, limit in enumerate(limits))
     named = {
         name: FleetProject(name, name, after=(projects[place - 1],) if place else ())
         for place, name in enumerate(projects)
@@ -102,6 +100,11 @@ async def execute(fleet: Fleet, run: Run, pool: Any, **options: Any) -> Run:
     return await coordinator.execute(source, run, pool.records, pool, runtime=Runtime(environ={}), **options)
 
 
+def exceeds(failed: Collection[str], limit: Amount, members: Collection[str]) -> bool:
+    """Whether more members of a wave failed than its limit allows."""
+    return len(failed) * 100 > limit.number * (len(members) if limit.is_percent else 100)
+
+
 def predict(fleet: Fleet, script: Script) -> tuple[dict[Key, TaskState], RunState, str]:
     """What becomes of each task and of the run, one task after another."""
     states: dict[Key, TaskState] = {}
@@ -111,7 +114,7 @@ def predict(fleet: Fleet, script: Script) -> tuple[dict[Key, TaskState], RunStat
         members = [member.name for member in fleet.members.values() if member.labels["tier"] == str(tier)]
         failed: set[str] = set()
         queue = [(member, projects[0]) for member in members]
-        while queue and not stopped and len(failed) <= wave.max_failures.number:
+        while queue and not stopped and not exceeds(failed, wave.max_failures, members):
             member, project = queue.pop(0)
             end = script[member, project][1]
             states[member, project] = end
@@ -122,7 +125,7 @@ def predict(fleet: Fleet, script: Script) -> tuple[dict[Key, TaskState], RunStat
                 queue.append((member, projects[place]))
             elif end is not SUCCEEDED:
                 states |= {(member, later): TaskState.SKIPPED for later in projects[place:]}
-        if not stopped and len(failed) > wave.max_failures.number:
+        if not stopped and exceeds(failed, wave.max_failures, members):
             stopped = f"{len(failed)} {'member' if len(failed) == 1 else 'members'} of wave {wave.name} failed"
         ran = {states.get((member, project)) for member in members for project in projects} - {TaskState.SKIPPED, None}
         is_followed = any(int(member.labels["tier"]) > tier for member in fleet.members.values())
@@ -136,7 +139,10 @@ def predict(fleet: Fleet, script: Script) -> tuple[dict[Key, TaskState], RunStat
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[Fleet, Script]:
     tiers = draw(st.lists(st.integers(0, 2), min_size=1, max_size=5))
-    limits = draw(st.tuples(*[st.integers(0, 2)] * 3))
+    amounts = st.builds(Amount, st.integers(0, 2)) | st.builds(
+        Amount, st.sampled_from([0, 34, 50, 99, 100]), st.just(True)
+    )
+    limits = draw(st.tuples(*[amounts] * 3))
     projects = ("base", "shop")[: draw(st.integers(1, 2))]
     fleet = make_fleet(tiers, limits, projects)
     trouble = st.lists(st.sampled_from([DIE, LOSE]), max_size=2 if draw(st.booleans()) else 0)
@@ -162,6 +168,27 @@ def test_a_run_ends_as_the_model_of_waves_and_projects(store: str, drawn: tuple[
         states = {key: task.state for key, task in tasks.items()}
         assert (states, run.state, run.reason) == predict(fleet, script)
     check_order(fleet, pool, tasks, run, script)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "percent", "allowed"),
+    [((1, 3), 50, (0, 1)), ((3, 1), 34, (1, 0)), ((2, 3), 100, (2, 3))],
+)
+def test_a_limit_in_percent_is_of_the_members_of_its_wave(
+    store: str, sizes: tuple[int, int], percent: int, allowed: tuple[int, int]
+) -> None:
+    """Neither of all members of the run, nor of the tasks: a member has one for each project."""
+    fleet = make_fleet([0] * sizes[0] + [1] * sizes[1], [Amount(percent, is_percent=True)] * 2, ("base", "shop"))
+    for wave, size in enumerate(sizes):
+        for failing in {allowed[wave], min(allowed[wave] + 1, size)}:
+            failed = [name for name, member in fleet.members.items() if member.labels["tier"] == str(wave)][-failing:]
+            script = {
+                (name, project): ((), FAILED if failing and name in failed and project == "shop" else SUCCEEDED)
+                for name, project in itertools.product(fleet.members, fleet.projects)
+            }
+            tasks, run, _ = asyncio.run(play(store, fleet, script))
+            assert ({key: task.state for key, task in tasks.items()}, run.state, run.reason) == predict(fleet, script)
+            assert run.state is (RunState.FAILED if failing > allowed[wave] else RunState.SUCCEEDED)
 
 
 async def play(store: str, fleet: Fleet, script: Script) -> tuple[dict[Key, TaskRecord], Run, ScriptedPool]:
@@ -199,7 +226,7 @@ def check_order(fleet: Fleet, pool: ScriptedPool, tasks: Mapping[Key, TaskRecord
 def run_alone(tmp_path: Path, trouble: Sequence[str], **options: Any) -> tuple[TaskRecord, ScriptedPool]:
     async def act() -> tuple[TaskRecord, ScriptedPool]:
         async with open_fleet_records(str(tmp_path / "fleet.db")) as records:
-            fleet = make_fleet([0], [0], ["web"])
+            fleet = make_fleet([0], [Amount(0)], ["web"])
             pool = ScriptedPool(records, {("m0", "web"): (trouble, SUCCEEDED)})
             run = await execute(fleet, await start(fleet, records), pool, **options)
             (task,) = await records.tasks(run.id)
@@ -234,7 +261,7 @@ def test_errors_count_only_one_after_another(tmp_path: Path) -> None:
 
     async def act() -> None:
         async with open_fleet_records(str(tmp_path / "fleet.db")) as records:
-            fleet = make_fleet([0], [0], ["web"])
+            fleet = make_fleet([0], [Amount(0)], ["web"])
             pool = Forgetful(records, {("m0", "web"): ([LOSE] * 19, SUCCEEDED)})
             run = await execute(fleet, await start(fleet, records), pool)
             assert (run.state, len(pool.started)) == (RunState.SUCCEEDED, 20)
@@ -258,7 +285,7 @@ def test_a_task_waits_longer_after_each_error_up_to_a_limit(tmp_path: Path, monk
 def test_a_delayed_task_does_not_hold_up_the_others(tmp_path: Path) -> None:
     async def act() -> list[Key]:
         async with open_fleet_records(str(tmp_path / "fleet.db")) as records:
-            fleet = make_fleet([0, 0, 0], [0], ["web"])
+            fleet = make_fleet([0, 0, 0], [Amount(0)], ["web"])
             script: Script = {(name, "web"): ([LOSE] if name == "m0" else [], SUCCEEDED) for name in fleet.members}
             pool = ScriptedPool(records, script)
             run = await execute(fleet, await start(fleet, records), pool, backoff=0.05)
@@ -301,7 +328,7 @@ def test_a_run_that_was_stopped_and_resumed_ends_as_if_it_was_not(
 def test_a_retry_runs_what_failed_and_what_waited_for_it(tmp_path: Path) -> None:
     async def act() -> None:
         async with open_fleet_records(str(tmp_path / "fleet.db")) as records:
-            fleet = make_fleet([0, 0, 1], [0, 0], ["base", "shop"])
+            fleet = make_fleet([0, 0, 1], [Amount(0)] * 2, ["base", "shop"])
             script = dict.fromkeys(((m, p) for m in fleet.members for p in fleet.projects), ((), SUCCEEDED))
             pool = ScriptedPool(records, {**script, ("m1", "base"): ((), FAILED)})
             run = await execute(fleet, await start(fleet, records), pool)

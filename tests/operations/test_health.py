@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.health import HealthRow, State
+from reconciler.model.snapshot import Binding
 from reconciler.operations.health import find_health, judge_known
 from reconciler.operations.open_project import Selection
 from reconciler.operations.results import Status
 from reconciler.operations.workspace import Workspace
 from reconciler.rendering.html.plan_page import render_page
 from reconciler.testing import Sandbox
+from tests.harness.builders import live, record, snapshot
 from tests.harness.workspaces import Document, domain, open_on, policy, write_project
 
 DAY = 86_400.0
@@ -117,3 +119,25 @@ async def test_the_time_before_an_expiry_can_be_set(sandbox: Sandbox, tmp_path: 
     write_project(tmp_path, authority, certificate, settings="health: {expires_within: 999w}\n")
     rows = await judge(open_on(sandbox, tmp_path, now=now))
     assert states(rows)["SSHHostCertificate/host"] is State.DEGRADED
+
+
+@pytest.mark.parametrize("bound", [False, True])
+@pytest.mark.parametrize(
+    "owner", [None, ("prod", "ReservedDomain/shop"), ("prod", "ReservedDomain/renamed"), ("dev", "ReservedDomain/shop")]
+)
+async def test_an_object_is_that_of_the_stack_in_its_owner_record_and_else_of_the_one_that_is_bound_to_it(
+    sandbox: Sandbox, tmp_path: Path, bound: bool, owner: tuple[str, str] | None
+) -> None:
+    """It is judged once: as one of the stack, or among the others if another stack took it over."""
+    workspace = open_on(sandbox, write_project(tmp_path))
+    written = None if owner is None else record(owner[1], {}, stack=owner[0])
+    bindings = {"ReservedDomain/shop": Binding("rd_1")} if bound else {}
+    gone = {"ReservedDomain/gone": Binding("rd_9")}  # whose object no list shows
+    seen = snapshot(live("ReservedDomain", "rd_1", {}, owner=written), bindings={**bindings, **gone})
+    own = judge_known(workspace, seen)
+    others = await find_health(workspace, seen, others=True)
+    address = "ReservedDomain/shop" if bound else ""
+    if owner is not None:
+        address = owner[1] if owner[0] == "prod" else ""
+    assert [row.address for row in own] == ([address] if address else [])
+    assert [(row.address, row.id) for row in (*own, *others)] == [(address, "rd_1")]

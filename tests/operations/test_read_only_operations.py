@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler import InvalidProject, NothingSelected, Runtime, Selection, Workspace, kinds
+from reconciler.model.address import Address
+from reconciler.model.event import Ended, Outcome
 from reconciler.model.history import DriftCheck, Past
 from reconciler.model.manifest import Delivery
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.problem import Severity
 from reconciler.model.snapshot import Place
 from reconciler.model.value import Secret
@@ -21,9 +24,11 @@ from reconciler.operations import drift
 from reconciler.operations.authoring import snapshot_files
 from reconciler.operations.history import read_calls, read_past
 from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.opening.stores import store_location
 from reconciler.operations.reporting import Note, OperationEvent, ReadRetried
 from reconciler.operations.sinks import RoutedSinks
 from reconciler.operations.validate import validate_environment
+from reconciler.store.store import open_store
 from reconciler.testing import Sandbox
 from tests.harness.builders import at, live, manifest, record, snapshot
 from tests.harness.workspaces import Document, bot, domain, open_on, policy, write_project
@@ -230,6 +235,29 @@ async def test_an_apply_repairs_the_drift_of_a_check_before_it_if_all_its_calls_
     past = await read_past(workspace.config, 0.0)
     assert set(map(str, past.applied)) == {"IPPolicy/a", "IPPolicy/b", "IPPolicy/c"}
     assert all(at > past.checks[-1].at for at in past.applied.values())
+
+
+@pytest.mark.parametrize("first", ["check", "apply"])
+async def test_only_what_was_applied_after_the_last_check_is_repaired(
+    sandbox: Sandbox, tmp_path: Path, first: str
+) -> None:
+    """In every order of four checks and applies: what a later check found, an earlier apply did not repair."""
+    config = open_on(sandbox, write_project(tmp_path)).config
+    times = itertools.count(1000)
+    async with open_store(store_location(config), now=lambda: float(next(times))) as store:
+        for number, order in enumerate(itertools.product(["check", "apply"], repeat=3)):
+            stack, applied, has_check = f"stack-{number}", dict[Address, float](), False
+            for place, step in enumerate((first, *order)):
+                if step == "check":
+                    await store.drift_history.record(stack, DriftCheck(float(next(times)), 1))
+                    applied, has_check = {}, True
+                    continue
+                address = at(f"IPPolicy/p{place % 2}")
+                async with store.journal(stack, command="apply") as journal:
+                    await journal.record(Ended(Call("c", address, Verb.UPDATE, "/ip_policies/p"), Outcome.DONE, 1.0))
+                applied[address] = 0.0
+            past = await read_past(replace(config, stack=stack), 0.0)
+            assert set(past.applied) == (set(applied) if has_check else set()), (first, *order)
 
 
 async def test_a_project_without_a_store_has_no_history(tmp_path: Path, sandbox: Sandbox) -> None:

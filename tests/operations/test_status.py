@@ -8,10 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from reconciler.model.address import Address
+from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.health import Actor, Health, State
+from reconciler.model.history import DriftCheck, DriftedResource
 from reconciler.model.status import Synced
 from reconciler.operations.drift import record_drift
+from reconciler.operations.opening.stores import open_drift_history
 from reconciler.operations.results import Status
 from reconciler.operations.status import join_health
 from reconciler.operations.workspace import Workspace
@@ -68,6 +73,32 @@ async def test_sync_is_last_known_if_a_list_is_incomplete(sandbox: Sandbox, tmp_
     status = await workspace.status()
     assert (status.sync.state, status.sync.is_now, status.exit_code) == (Synced.YES, False, 2)
     assert "last known from the drift check of" in rendering.render_text(status, 80)
+
+
+async def test_sync_is_last_known_of_the_newest_check_that_read_the_whole_account(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """A check that could not read a list says neither that there is drift nor that there is none."""
+    workspace = await apply(sandbox, tmp_path, policy("office"))
+    sandbox.fault("GET /ip_policies*", then="status", status=400, times=0)
+    now = workspace.runtime.now()
+    drifted = DriftedResource(Address("IPPolicy", "office"), Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM)
+    pending = replace(drifted, changed_by=ChangedBy.GIT)
+    expected = None
+    for place, (complete, moved) in enumerate(
+        [(False, (drifted,)), (True, ()), (False, (drifted,)), (True, (drifted, pending)), (False, ())]
+    ):
+        check = DriftCheck(now - 60 + place, 1, moved=moved, complete=complete)
+        async with open_drift_history(workspace.config) as history:
+            await history.record("prod", check)
+        expected = check if complete else expected
+        sync = (await workspace.status()).sync
+        assert (sync.at, sync.is_now) == (expected and expected.at, False)
+        if expected is None:
+            assert (sync.state, sync.drifted, sync.pending) == (Synced.UNKNOWN, (), ())
+        else:
+            assert sync.state is (Synced.DRIFT if expected.drift else Synced.YES)
+            assert [len(sync.drifted), len(sync.pending)] == [len(expected.drift), len(expected.git_changes)]
 
 
 async def test_an_empty_project_is_healthy(sandbox: Sandbox, tmp_path: Path) -> None:
