@@ -34,18 +34,19 @@ async def find_key(source: KeySource, member: Member, folder: Path, environ: Map
 
 
 def _require(text: str | None, what: str, source: str) -> Secret:
-    key = (text or "").strip()
+    if text is None:
+        raise KeyNotFound(f"no API key: the {what} is missing on this worker")
+    return _check(text, what, source)
+
+
+def _check(text: str, what: str, source: str) -> Secret:
+    """The key without white space around it, if it is valid in an HTTP header. Raises KeyNotFound."""
+    key = text.strip()
     if not key:
-        raise KeyNotFound(f"no API key: the {what} is {'missing' if text is None else 'empty'} on this worker")
-    return _check(Secret(key, source), what)
-
-
-def _check(key: Secret, what: str) -> Secret:
-    """The key, if it is valid in an HTTP header. Raises KeyNotFound."""
-    text = key.reveal()
-    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise KeyNotFound(f"no API key: the {what} is empty")
+    if not (key.isascii() and key.isprintable()) or " " in key:
         raise KeyNotFound(f"no API key: the {what} contains a space, a line break or a character that is not ASCII")
-    return key
+    return Secret(key, source)
 
 
 def _read(file: Path) -> str | None:
@@ -68,4 +69,4 @@ async def _read_from_vault(source: KeySource, path: str, environ: Mapping[str, s
         raise KeyNotFound(f"no API key: the {where} cannot be read: {error}") from None
     if key is None:
         raise KeyNotFound(f"no API key: the {where} does not exist")
-    return _check(key, where)
+    return _check(key.reveal(), where, key.source)

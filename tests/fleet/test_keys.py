@@ -1,4 +1,4 @@
-"""The API key of a member: every form of its text, in a variable and in a file."""
+"""The API key of a member: every form of its text, in a variable, a file and Vault."""
 
 from __future__ import annotations
 
@@ -6,35 +6,53 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.api import vault
+from reconciler.api.vault import Vault
 from reconciler.fleet.keys import KeyNotFound, find_key
 from reconciler.model.fleet import KeyMethod, KeySource, Member
+from reconciler.model.value import Secret
 
 ACME = Member("acme")
-METHODS = (KeyMethod.ENV, KeyMethod.FILE)
-PLACES = {KeyMethod.ENV: "environment variable KEY_ACME", KeyMethod.FILE: "file KEY_acme"}
+PLACES = {
+    KeyMethod.ENV: "environment variable KEY_ACME",
+    KeyMethod.FILE: "file KEY_acme",
+    KeyMethod.VAULT: "key value of secret/KEY_acme in Vault",
+}
+NAMES = {KeyMethod.ENV: "env:KEY_ACME", KeyMethod.FILE: "file:KEY_acme", KeyMethod.VAULT: "vault:secret/KEY_acme"}
 
 
 async def find(method: KeyMethod, text: str | None, folder: Path) -> str:
     """The key that is written as this text; None: nothing is written."""
+
+    class StubVault(Vault):
+        async def read_key(self, mount: str, path: str, key: str) -> Secret | None:
+            assert (mount, path, key) == ("secret", "KEY_acme", "value")
+            return None if text is None else Secret(text, f"vault:{mount}/{path}")
+
     environ = {"KEY_ACME": text} if text is not None and method is KeyMethod.ENV else {}
     if text is not None and method is KeyMethod.FILE:
         (folder / "KEY_acme").write_bytes(text.encode(errors="surrogateescape"))
-    return (await find_key(KeySource(method, "KEY_${{ member.name }}"), ACME, folder, environ)).reveal()
+    source = KeySource(method, "KEY_${{ member.name }}", field="value")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vault, "Vault", StubVault)
+        found = await find_key(source, ACME, folder, {**environ, "VAULT_ADDR": "https://vault", "VAULT_TOKEN": "t"})
+    assert found.source == NAMES[method]
+    return found.reveal()
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", KeyMethod)
 @pytest.mark.parametrize("around", ["", " ", "\t", "\n", "\r\n", "\n\n", " \n"])
 async def test_white_space_around_a_key_is_not_a_part_of_it(tmp_path: Path, method: KeyMethod, around: str) -> None:
-    """The tools that set a variable or write a file add a line break."""
+    """Tools that write a file, or a file into a variable or Vault, add a line break."""
     for text in (f"key{around}", f"{around}key", f"{around}key{around}"):
         assert await find(method, text, tmp_path) == "key"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", KeyMethod)
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (None, "is missing"),
+        (None, ""),
         ("", "is empty"),
         (" ", "is empty"),
         ("\r\n", "is empty"),
@@ -51,5 +69,5 @@ async def test_a_text_that_is_no_key_is_refused_without_being_shown(
     with pytest.raises(KeyNotFound) as caught:
         await find(method, text, tmp_path)
     assert str(caught.value).startswith(f"no API key: the {PLACES[method]} ")
-    assert problem in str(caught.value)
+    assert (problem or ("does not exist" if method is KeyMethod.VAULT else "is missing")) in str(caught.value)
     assert not text or not text.strip() or text.strip() not in str(caught.value)
