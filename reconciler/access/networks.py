@@ -83,7 +83,8 @@ class Networks(Struct, frozen=True, cache_hash=True):
         texts, more = [*islice(networks, 4)], sum(1 for _ in networks)
         if not texts:
             return "no address"
-        return ", ".join(texts) + (f" and {more} more networks" if more else "")
+        others = f" and {more} more network{'s' if more > 1 else ''}" if more else ""
+        return ", ".join(texts) + others
 
     def networks(self) -> Iterator[str]:
         """The set as networks in CIDR notation, in ascending order."""

@@ -66,8 +66,17 @@ def test_a_set_contains_the_addresses_of_its_ranges(cidrs: list[str], address: I
     assert networks.complement().contains(str(address)) is not expected
 
 
-def test_many_networks_are_shown_as_a_few_and_their_number() -> None:
-    assert parse_networks(f"10.0.{2 * number}.0/24" for number in range(6)).shorten() == (
-        "10.0.0.0/24, 10.0.2.0/24, 10.0.4.0/24, 10.0.6.0/24 and 2 more networks"
-    )
-    assert Networks().shorten() == "no address"
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "no address"),
+        (1, "10.0.0.0/24"),
+        (2, "10.0.0.0/24, 10.0.2.0/24"),
+        (4, "10.0.0.0/24, 10.0.2.0/24, 10.0.4.0/24, 10.0.6.0/24"),
+        (5, "10.0.0.0/24, 10.0.2.0/24, 10.0.4.0/24, 10.0.6.0/24 and 1 more network"),
+        (6, "10.0.0.0/24, 10.0.2.0/24, 10.0.4.0/24, 10.0.6.0/24 and 2 more networks"),
+        (20, "10.0.0.0/24, 10.0.2.0/24, 10.0.4.0/24, 10.0.6.0/24 and 16 more networks"),
+    ],
+)
+def test_many_networks_are_shown_as_a_few_and_the_number_of_the_others(count: int, text: str) -> None:
+    assert parse_networks(f"10.0.{2 * number}.0/24" for number in range(count)).shorten() == text

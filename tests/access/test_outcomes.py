@@ -9,14 +9,16 @@ from ipaddress import ip_network
 from itertools import islice
 from random import Random
 
+import pytest
 from msgspec.structs import replace
 
+from reconciler.access import search
 from reconciler.access.account import Account
 from reconciler.access.networks import EVERYWHERE, MAPPED, Networks, parse_networks, unmap
 from reconciler.access.outcomes import Outcomes, find_outcomes
-from reconciler.access.places import Region
 from reconciler.access.questions import Outcome, Question, answer
-from tests.access.asking import A_TEST, QUICK, Asked, ask, firsts
+from reconciler.access.witness import TOO_LARGE
+from tests.access.asking import A_TEST, QUICK, Asked, ask, ask_few, firsts
 
 NETWORKS = ("0.0.0.0/0", "203.0.113.0/24", "10.0.0.0/8", "2001:db8::/32", "::/0", "::ffff:0:0/96")
 
@@ -43,6 +45,24 @@ def test_networks_have_several_outcomes_at_once_and_each_outcome_occurs() -> Non
     assert all(bool(one.unknown) == bool(one.depends_on) for one in found)
 
 
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_outcomes_are_exact_or_unknown_if_the_rules_are_too_large(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """Whatever the limit: nobody counts as refused, or as let through, of whom it was not decided."""
+    cases = [
+        _ask_network(one, sources) for one in ask_few(3) for sources in (EVERYWHERE, parse_networks(["10.0.0.0/8"]))
+    ]
+    monkeypatch.setattr(search, "MAX_STEPS", steps)
+    undecided = 0
+    for question, account, sources, exact in cases:
+        found = find_outcomes(account, question.region, question.visitor, sources)
+        undecided += TOO_LARGE in found.depends_on
+        if TOO_LARGE in found.depends_on:
+            assert found == Outcomes(exact.entry, Networks(), Networks(), sources, (TOO_LARGE,))
+        else:
+            assert found == exact
+    assert steps or undecided == sum(exact.entry is not None for *_, exact in cases) > 0
+
+
 @lru_cache(QUICK // A_TEST)
 def ask_networks(first: int) -> list[tuple[Question, Account, Networks, Outcomes]]:
     """Some questions of the tests of answers, each for all addresses of a network."""
@@ -53,9 +73,7 @@ def ask_networks(first: int) -> list[tuple[Question, Account, Networks, Outcomes
 
 def _ask_network(one: Asked, sources: Networks) -> tuple[Question, Account, Networks, Outcomes]:
     question = one.question
-    path = question.path if question.door.scheme in ("http", "https") else ""
-    region = Region(question.door, question.host.lower(), path)
-    return question, one.account, sources, find_outcomes(one.account, region, question.visitor, sources)
+    return question, one.account, sources, find_outcomes(one.account, question.region, question.visitor, sources)
 
 
 def borders_of(networks: Networks) -> Iterator[str]:

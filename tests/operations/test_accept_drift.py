@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from reconciler import InvalidProject, Runtime, Workspace
+from reconciler.model.address import Address
 from reconciler.operations import accept_drift
 from reconciler.operations.accept_drift import Acceptance
 from reconciler.operations.errors import ApprovalRequired, NothingSelected
+from reconciler.planning.drift_acceptance import Offer
 from reconciler.project import files
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import open_on
@@ -375,6 +377,61 @@ async def test_a_value_that_a_default_would_set_again_is_skipped(project: Projec
     assert messages_of(found) == [f"IPPolicy/a.{name}: the field would still differ from the platform"]
     assert [str(offer) for offer in found.accepted] == ["Vault/v.description"]
     assert [after for _, after in found.texts.values()] == [manifest.replace("description: v", "description: by hand")]
+
+
+ROUTE = """\
+kind: HTTPSEdge
+name: shop
+spec: {hostports: []}
+---
+kind: HTTPSEdgeRoute
+name: all
+spec:
+  edge_id: {ref: HTTPSEdge/shop}
+  match_type: path_prefix
+  match: /was
+"""
+
+
+async def test_a_value_is_accepted_although_a_field_with_a_longer_name_still_differs(
+    project: Project, sandbox: Sandbox
+) -> None:
+    await project.apply(ROUTE)
+    (edge,) = sandbox.get("/edges/https")["https_edges"]
+    (route,) = edge["routes"]
+    sandbox.patch(f"/edges/https/{edge['id']}/routes/{route['id']}", {"match": "/now", "description": "by hand"})
+    changed = ROUTE.replace("path_prefix", "exact_path").replace("/was", "/was\n  description: ''")
+    project.file.write_text(changed)
+    found = await project.accept()
+    assert messages_of(found) == []
+    assert [str(offer) for offer in found.accepted] == ["HTTPSEdgeRoute/all.match", "HTTPSEdgeRoute/all.description"]
+    assert [field.path for change in found.remaining.changes for field in change.fields] == ["match_type"]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_within"),
+    [
+        ("match", True),
+        ("match.path", True),
+        ("match[0]", True),
+        ("match[0].path", True),
+        ("match_type", False),
+        ("match-type", False),
+        ("matches", False),
+        ("match1", False),
+        ("match_type.match", False),
+        ("mat", False),
+        ("mat.match", False),
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize("above", [(), ("module",), ("module", "inner")])
+def test_a_difference_is_one_of_an_offer_only_at_its_path_or_inside(
+    above: tuple[str, ...], path: str, is_within: bool
+) -> None:
+    offer = Offer(Address("HTTPSEdgeRoute", "all"), (*above, "match"), "/")
+    assert accept_drift._is_within(".".join((*above, path)), offer) is is_within
+    assert not accept_drift._is_within(".".join((*above, "other", path)), offer)
 
 
 async def test_manifests_that_became_invalid_otherwise_are_an_error(project: Project, sandbox: Sandbox) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Approval, Call, Forecast, Observed, OwnerDraft, Plan, Verb
@@ -17,6 +20,8 @@ from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import Template
 from reconciler.operations.applying import remaining_plan, staleness
 from reconciler.operations.applying.plan_files import PlanFile
+from reconciler.planning.comparing.canonical_fields import canonical_live
+from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.project.manifests.load import Loaded
 from reconciler.project.settings.config import Config
 from reconciler.rendering.wire import plan_json
@@ -312,6 +317,27 @@ def test_a_changed_field_is_one_row(objects: list[Live], lines: list[str]) -> No
     plan = update_of({"description": "was"}, {"description": "now"})
     found = staleness.find_changed_objects(plan, snapshot(*objects))
     assert [line for changes in found.values() for line in changes] == lines
+
+
+@pytest.mark.parametrize("kind", kinds.every(), ids=attrgetter("name"))
+def test_each_field_that_only_one_side_has_is_reported(kind: Kind) -> None:
+    """A field that was not read when the plan was made, and is now; and one that is not read any more."""
+    address = at(f"{kind.name}/a")
+    seen = live(kind.name, "x", {field.name: "set" for field in kind.fields}, parent="p" if kind.parent else None)
+    present = show_fields(kind, canonical_live(kind, seen), address)
+    assert present.keys() <= {field.name for field in kind.fields}
+    observed = Observed(seen.locator, {}, "")
+    plan = Plan("laws", changes=(Change(address, Action.UPDATE, Reason.FIELDS, "x"),), observed={address: observed})
+    for fields in ({}, *({field: present[field]} for field in present), present):
+        partly = replace(plan, observed={address: replace(observed, fields=fields)})
+        lines = staleness.find_changed_objects(partly, snapshot(seen)).get(address, [])
+        added = sorted(field for field in present.keys() - fields.keys() if present[field] is not None)
+        assert [line.partition(":")[0] for line in lines] == [f"{address}.{field}" for field in added]
+        assert all(": was (not set), is now " in line for line in lines)
+    older = replace(plan, observed={address: replace(observed, fields={**present, "of_an_older_version": 1})})
+    assert staleness.find_changed_objects(older, snapshot(seen)) == {
+        address: [f"{address}.of_an_older_version: was 1, is now (not set)"]
+    }
 
 
 def test_added_and_removed_modules_are_reported() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -517,6 +518,18 @@ def test_only_deletes_and_updates_count_in_the_share_of_a_stack(decisions: list[
     assert list_flags(*decisions, owned=10, **limits) == []
     limits = {"max_delete_percent": 39, "max_update_percent": 39}
     assert list_flags(*decisions, owned=10, **limits) == flag
+
+
+@pytest.mark.parametrize("action", [Action.DELETE, Action.UPDATE])
+@pytest.mark.parametrize("owned", [1, 2, 9, 10, 11, 12])
+def test_the_share_of_a_stack_needs_approval_from_ten_objects_on_or_if_the_limit_is_zero(
+    owned: int, action: Action
+) -> None:
+    """Each number of changed objects, up to all of them."""
+    for limit, count in product((0, 1, 30, 99, 100), range(owned + 1)):
+        flags = list_flags(*edges(count, action), owned=owned, max_delete_percent=limit, max_update_percent=limit)
+        is_guarded = (owned >= 10 or limit == 0) and Fraction(count, owned) > Fraction(limit, 100)
+        assert flags == ([f"{action}:*={count}"] if is_guarded else []), (limit, count)
 
 
 def test_any_change_of_an_account_in_doubt_requires_approval() -> None:

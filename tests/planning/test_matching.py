@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 from unittest.mock import ANY
 
@@ -27,6 +28,7 @@ from tests.harness.builders import (
     KINDS,
     LENIENT,
     actions,
+    at,
     change_of,
     declare,
     errors,
@@ -803,6 +805,36 @@ def test_adoption_is_approved_by_lifecycle_or_by_flag(by: str) -> None:
     assert (actions(plan), plan.missing_approvals) == ({"ReservedDomain/a": "adopt"}, ())
 
 
+@pytest.mark.parametrize("is_requested", [False, True])
+@pytest.mark.parametrize("by_flag", [False, True])
+@pytest.mark.parametrize("adopting", [None, (), ("a",), ("b",), ("a", "b")])
+def test_lifecycle_adopt_approves_only_where_it_counts_and_the_flag_everywhere(
+    is_requested: bool, by_flag: bool, adopting: tuple[str, ...] | None
+) -> None:
+    """Objects with and without owner records, that differ or are in sync. A branch cannot give itself the approval."""
+    is_approved = by_flag or (is_requested and (adopting is None or "a" in adopting))
+    for kind, body in (
+        ("ReservedDomain", DOMAIN),
+        ("ReservedDomain", {**DOMAIN, "description": "x"}),
+        ("BotUser", {"name": "a", "active": False}),
+        ("BotUser", {"name": "a", "active": True}),
+    ):
+        counted = None if adopting is None else frozenset(at(f"{kind}/{name}") for name in adopting)
+        plan = make_plan(
+            declare(f"{kind}/a", DOMAIN if kind == "ReservedDomain" else {"name": "a"}, adopt=is_requested),
+            seen=snapshot(live(kind, "x1", body)),
+            options=PlanOptions(adopt=by_flag, adopting=counted),
+        )
+        assert plan.errors == ()
+        if plan.changes:
+            missing = [approval.what for approval in plan.missing_approvals]
+            assert (actions(plan), missing) == ({f"{kind}/a": "adopt"}, [] if is_approved else ["adopt"])
+        else:  # found by its name and in sync: the store records that nobody approved it
+            binding = plan.bindings[at("BotUser/a")]
+            assert binding is not None
+            assert binding.adopted is not is_approved
+
+
 def test_a_unique_key_of_another_stack_is_refused_even_with_approval() -> None:
     foreign = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/x", DOMAIN, stack="other"))
     plan = make_plan(declare("ReservedDomain/a", DOMAIN, adopt=True), seen=snapshot(foreign), options=LENIENT)
@@ -1300,6 +1332,30 @@ def test_a_former_address_that_is_declared_again_retains_its_object() -> None:
     edge = live("TLSEdge", EDGE, owner=record("TLSEdge/old", {}))
     plan = make_plan(declare("TLSEdge/new", moved=["TLSEdge/old"]), declare("TLSEdge/old"), seen=snapshot(edge))
     assert (actions(plan), plan.errors) == ({"TLSEdge/new": "create"}, ())
+
+
+@pytest.mark.parametrize(("kind", "spec"), [("TLSEdge", {}), ("ReservedDomain", DOMAIN), ("BotUser", {"name": "b"})])
+@pytest.mark.parametrize("id", [None, "x1", "x2"])
+def test_a_former_address_that_is_declared_in_any_state_leads_to_nothing(
+    kind: str, spec: dict[str, Any], id: str | None
+) -> None:
+    """The plan is that of the same manifests without `moved`, whatever becomes of the object and of both resources."""
+    new, old = f"{kind}/new", f"{kind}/old"
+    keeps_owner = kinds.get(kind).keeps_owner
+    objects = [live(kind, "x1", spec, owner=record(old, spec) if keeps_owner else None), live(kind, "x2")]
+    seen = snapshot(*objects, bindings={} if keeps_owner else {old: Binding("x1")})
+    for states in product(Ensure, Ensure, (None, "zz")):
+        plans = [
+            make_plan(
+                declare(new, {"name": "n"} if kind == "BotUser" else {}, id=id, ensure=states[0], moved=moved),
+                declare(old, spec, id=states[2], ensure=states[1]),
+                seen=seen,
+                options=LENIENT,
+            )
+            for moved in ([old], [f"{kind}/older", old], [])
+        ]
+        found = [(plan.changes, plan.calls, plan.bindings, errors(plan)) for plan in plans]
+        assert found[0] == found[1] == found[2], states
 
 
 def test_a_child_of_a_managed_object_is_not_managed_by_another_stack() -> None:

@@ -42,6 +42,24 @@ def test_tests_are_read_from_the_file_and_from_all_files_of_the_folder(tmp_path:
     ]
 
 
+PLACES = [f"tests/access{place}.{end}" for place in ("", "/shop", "/team/shop") for end in ("yaml", "yml")]
+
+
+def test_tests_are_read_from_each_place_and_from_all_together(tmp_path: Path) -> None:
+    for number, place in enumerate(PLACES):
+        only = write(tmp_path / f"only{number}", {place: TEST % "a"})
+        assert [str(test.position) for test in load_tests(only)] == [f"{place}:1:3"]
+    together = write(tmp_path / "all", {place: TEST % f"host{number}" for number, place in enumerate(PLACES)})
+    assert sorted(str(test.position) for test in load_tests(together)) == sorted(f"{place}:1:3" for place in PLACES)
+
+
+def test_a_mistake_is_reported_in_each_place(tmp_path: Path) -> None:
+    root = write(tmp_path, dict.fromkeys(PLACES, "- {}\n"))
+    with pytest.raises(Rejected) as refused:
+        load_tests(root)
+    assert {problem.position.file for problem in refused.value.problems if problem.position} == {*PLACES}
+
+
 def test_a_project_without_tests_and_an_empty_file_have_none(tmp_path: Path) -> None:
     assert load_tests(tmp_path) == ()
     assert load_tests(write(tmp_path, {"tests/access.yaml": "# none yet\n"})) == ()
@@ -60,8 +78,7 @@ def test_files_of_tests_are_no_manifests_even_if_the_whole_project_is_a_folder_o
     texts = {
         "reconciler.yaml": "stack: shop\nmanifests: [infra]\n",
         "infra/a.yaml": "kind: IPPolicy\nname: office\nspec: {description: base}\n",
-        "tests/access.yaml": TEST % "a",
-        "tests/access/more.yaml": TEST % "b",
+        **dict.fromkeys(PLACES, TEST % "a"),
     }
     root = write(tmp_path, texts)
     assert load_manifests(load_config(root, {}), {}).files == ("infra/a.yaml",)
@@ -69,12 +86,12 @@ def test_files_of_tests_are_no_manifests_even_if_the_whole_project_is_a_folder_o
     assert load_manifests(load_config(root, {}), {}).files == ("infra/a.yaml",)
 
 
-@pytest.mark.parametrize("place", ["tests/access.yaml", "tests/access"])
+@pytest.mark.parametrize("place", ["tests/access.yaml", "tests/access.yml", "tests/access"])
 def test_tests_that_lead_out_of_the_project_are_refused(tmp_path: Path, place: str) -> None:
     outside = tmp_path / "outside"
     write(outside, {"a.yaml": TEST % "a"})
     root = write(tmp_path / "project", {"tests/keep.txt": ""})
-    (root / place).symlink_to(outside / "a.yaml" if place.endswith(".yaml") else outside)
+    (root / place).symlink_to(outside / "a.yaml" if "." in place else outside)
     with pytest.raises(Rejected) as refused:
         load_tests(root)
     assert [problem.code for problem in refused.value.problems] == ["path-outside-project"]

@@ -155,7 +155,8 @@ def _decide_create(
     problem = problem or check_undeclared_values(kind, declaration, spec, "it does not exist and cannot be created")
     if problem is not None:
         return replace(base, problem=problem)
-    is_known = any(address in index.snapshot.bindings for address in (declaration.address, *declaration.moved))
+    formers = (former for former in declaration.moved if former not in index.manifest.declarations)
+    is_known = any(address in index.snapshot.bindings for address in (declaration.address, *formers))
     if declaration.id is not None:
         is_known = is_known or locate(kind, declaration, resolved.want) in index.snapshot.once_ours
     is_doubtful = declaration.id is not None and not is_known  # perhaps misspelled, or of another account

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Final
+
+import yaml as libyaml
 
 from reconciler import kinds
 from reconciler.languages.yaml import reader as yaml
 from reconciler.model.manifest import Path
+from reconciler.model.problem import Position
 from reconciler.model.value import Json
 from reconciler.project.documents import validation
 from reconciler.project.documents.resolve import SECRET_NAME
@@ -18,6 +23,7 @@ HIDDEN: Final = "(hidden)"
 _COMPARED: Final = 200  # lines from the first change on: a diff takes quadratic time
 _SHOWN: Final = 20  # lines of the diff of a file
 _SHORTEST: Final = 4  # characters of a secret that is also hidden elsewhere
+_ODD_BREAK: Final = re.compile("\r(?!\n)")  # a line break to YAML only: positions after it are of other lines
 
 
 def list_changes(file: str, text: str, formatted: str) -> Iterator[str]:
@@ -51,12 +57,13 @@ def _mark_blanks(line: str) -> str:
 def _conceal(text: str, file: str) -> list[str]:
     """The lines of a file without values of secret fields, and of fields, comments and texts that name a secret."""
     lines, texts = text.split("\n"), set[str]()
-    for document in yaml.read(text.encode(), file).documents:
-        for path, value in _list_texts(document.value, ()):
-            if _is_secret(document.value, path, value):
-                place = document.places.nearest(path)
-                _hide(lines, place.line - 1, place.column - 1)
-                texts.add(value)
+    if _ODD_BREAK.search(text):
+        return [HIDDEN if line else "" for line in lines]
+    secrets = list(_list_secrets(text, file))
+    ends = _find_ends(text) if secrets else {}
+    for value, place in secrets:
+        _hide(lines, place.line - 1, place.column - 1, ends.get(place.line - 1, 0))
+        texts.add(value)
     for number, line in enumerate(lines):
         for secret in texts:
             if len(secret) >= _SHORTEST and secret in line:
@@ -64,6 +71,13 @@ def _conceal(text: str, file: str) -> list[str]:
         head, sign, comment = line.partition("#")
         lines[number] = f"{head}{sign} {HIDDEN}" if SECRET_NAME.search(comment) else line
     return lines
+
+
+def _list_secrets(text: str, file: str) -> Iterator[tuple[str, Position]]:
+    for document in yaml.read(text.encode(), file).documents:
+        for path, value in _list_texts(document.value, ()):
+            if _is_secret(document.value, path, value):
+                yield value, document.places.nearest(path)
 
 
 def _list_texts(value: Json, path: Path) -> Iterator[tuple[Path, str]]:
@@ -90,12 +104,22 @@ def _is_secret(document: Json, path: Path, value: str) -> bool:
     return kind is not None and validation.field_in_manifest(kind, path)[1]
 
 
-def _hide(lines: list[str], row: int, column: int) -> None:
-    """Hides a value from its place on, with the lines below it that are indented further."""
+def _find_ends(text: str) -> Mapping[int, int]:
+    """The row in which the last text ends that begins in a row, for each row. The text is readable YAML."""
+    ends: dict[int, int] = defaultdict(int)
+    for event in libyaml.parse(text.removeprefix("\ufeff"), Loader=libyaml.CSafeLoader):
+        first, end = event.start_mark, event.end_mark
+        if isinstance(event, libyaml.ScalarEvent) and first is not None and end is not None:
+            ends[first.line] = max(ends[first.line], end.line if end.column else end.line - 1)
+    return ends
+
+
+def _hide(lines: list[str], row: int, column: int, last: int) -> None:
+    """Hides a value from its place on, to its last line, with the lines below it that are indented further."""
     indent = len(lines[row]) - len(lines[row].lstrip(" "))
     lines[row] = lines[row][:column] + HIDDEN
     for below in range(row + 1, len(lines)):
         inside = lines[below].lstrip(" ")
-        if inside and len(lines[below]) - len(inside) <= indent:
+        if below > last and inside.strip() and len(lines[below]) - len(inside) <= indent:
             break
-        lines[below] = " " * (len(lines[below]) - len(inside)) + HIDDEN if inside else ""
+        lines[below] = " " * (len(lines[below]) - len(inside)) + HIDDEN if inside.strip() else ""
