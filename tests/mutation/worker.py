@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -137,15 +138,20 @@ def _plant(file: Path, text: str) -> Iterator[None]:
             hidden.rename(compiled)
 
 
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Beside the copy."""
-    return tempfile.TemporaryDirectory(prefix="mutant-", dir=Path.cwd().parent, ignore_cleanup_errors=True)
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """Beside the copy. No TemporaryDirectory: a process that a test forks would delete it when it exits."""
+    folder = Path(tempfile.mkdtemp(prefix="mutant-", dir=Path.cwd().parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _attempt(job: dict[str, Any]) -> dict[str, Any]:
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(_folder()))
+        folder = stack.enter_context(_folder())
         if job["file"]:
             stack.enter_context(_plant(Path(job["file"]), job["text"]))
         answer = folder / "answer.json"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import stat
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -419,6 +421,15 @@ ENDS = {
 }
 
 
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """A child inherits that SIGHUP is ignored, as under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangup")
 @pytest.mark.parametrize(("script", "why"), ENDS.values(), ids=ENDS)
 @pytest.mark.parametrize("secret", [TOKEN, Secret("x" * 1_000_000, "platform")], ids=["short", "longer than a pipe"])
 async def test_a_command_that_does_not_exit_with_0_has_delivered_nothing(
