@@ -290,7 +290,12 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "the short way does not see that a line went",
         UNCHANGED,
-        (("    if any(find_reverted_defaults(kind, spec, owner.applied)):\n        return None\n", ""),),
+        (
+            (
+                "    if server_defaults(kind) and any(find_reverted_defaults(kind, spec, owner.applied)):\n        return None\n",
+                "",
+            ),
+        ),
         "planning",
     ),
     Bug(
