@@ -331,7 +331,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a quoted text has the value of an equal unquoted one",
         READER,
-        (("                elif event.style:\n", "                elif event.style and text not in meanings:\n"),),
+        (("                    if event.style:\n", "                    if event.style and text not in meanings:\n"),),
         "languages",
     ),
     Bug(
