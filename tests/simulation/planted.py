@@ -292,8 +292,8 @@ BUGS: tuple[Bug, ...] = (
         UNCHANGED,
         (
             (
-                "    if server_defaults(kind) and any(find_reverted_defaults(kind, spec, owner.applied)):\n        return None\n",
-                "",
+                "server_defaults(kind) and any(find_reverted_defaults(kind, spec, owner.applied))",
+                "False",
             ),
         ),
         "planning",
