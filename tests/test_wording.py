@@ -141,6 +141,13 @@ def code_files(suffix: str) -> list[Path]:
     return sorted(file for file in files if file != Path(__file__))
 
 
+def modules_by_package() -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for file in code_files(".py"):
+        found.setdefault(file.parent.relative_to(ROOT).as_posix(), []).append(file)
+    return found
+
+
 def readable_text(source: str) -> str:
     """The string literals and comments of a module, each at its own line."""
     lines = [""] * (source.count("\n") + 2)
@@ -226,10 +233,13 @@ def test_a_retired_phrase_is_reported_with_its_replacement() -> None:
     assert retired_phrases(text) == ["line 5: 'at\\nstake'; write: risks"]
 
 
-@pytest.mark.parametrize("file", code_files(".py"), ids=lambda file: file.relative_to(ROOT).as_posix())
-def test_a_module_has_plain_words_and_names(file: Path) -> None:
-    source = file.read_text(encoding="utf-8")
-    assert [*retired_phrases_of_code(source), *poor_names(source)] == []
+@pytest.mark.parametrize(
+    ("package", "files"), modules_by_package().items(), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_modules_have_plain_words_and_names(package: str, files: list[Path]) -> None:
+    sources = {file.name: file.read_text(encoding="utf-8") for file in files}
+    found = {name: [*retired_phrases_of_code(source), *poor_names(source)] for name, source in sources.items()}
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
 @pytest.mark.parametrize("suffix", [".html", ".md", ".css", ".js", ".j2"])

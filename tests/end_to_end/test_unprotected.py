@@ -28,6 +28,7 @@ class Watched(ThreadingHTTPServer):
     """Passes requests on to a sandbox, one at a time, and reads every route after each request that may change one."""
 
     daemon_threads = True
+    request_queue_size = 64  # a plan reads all lists at once; of more connections than wait here, some take seconds
 
     def __init__(self, sandbox: Sandbox) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -12,6 +12,7 @@ import pytest
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.work_item import MutationSpec
 
+from tests.harness.tiers import full
 from tests.mutation.__main__ import ROOT, main
 from tests.mutation.covering import Record, Source, choose_tests
 from tests.mutation.mutants import draw_sample, find_mutants, mutate
@@ -109,6 +110,7 @@ def report(repository: Path, *words: str) -> dict[str, Counter[str]]:
     return statuses
 
 
+@full
 def test_mutants_that_no_test_catches_are_reported(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = (repository / "reconciler/tiny.py").read_text()
     statuses = report(repository)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import __version__
+from tests.harness.tiers import full
 
 ROOT = Path(__file__).parents[2]
 WHEEL = f"reconciler-{__version__}-py3-none-any.whl"
@@ -64,6 +65,7 @@ def run(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedP
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
 
 
+@full
 def test_the_source_distribution_builds_the_same_wheel(dist: Path, tmp_path: Path) -> None:
     subprocess.run(["tar", "-xf", dist / SDIST], cwd=tmp_path, check=True)  # extractall differs between versions
     build(tmp_path / f"reconciler-{__version__}", tmp_path / "dist")

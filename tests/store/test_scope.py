@@ -181,7 +181,7 @@ async def check_scopes(where: str, folder: Path, written: list[tuple[str, str, W
     return views
 
 
-@settings(max_examples=examples(60) // 2, deadline=None)
+@settings(max_examples=examples(60) // 4, deadline=None)
 @given(WRITTEN)
 def test_a_scope_behaves_like_a_separate_store(
     tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, str, Write]]
