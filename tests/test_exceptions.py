@@ -6,6 +6,7 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,7 @@ def _read_table() -> set[str]:
     return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
 
 
+@cache
 def _find_classes() -> dict[str, str]:
     """Each public exception class of the product, and its base class: `Exception` for a standard exception."""
     pairs: list[tuple[str, str]] = []

@@ -23,7 +23,7 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -100,42 +100,49 @@ def serve_commands(folder: Path) -> Iterator[Path]:
 
 def _serve(address: str) -> None:
     """Until the standard input ends, which it also does when the tests are killed."""
+    running: dict[int, socket.socket] = {}
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()
-        signal.signal(signal.SIGCHLD, _reap)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("ready", flush=True)
-        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
-            asking, _ = listening.accept()
-            if not os.fork():
-                listening.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                _answer(asking)
-            asking.close()
+        while sys.stdin not in (ready := select.select([listening, woken, sys.stdin], [], [])[0]):
+            if woken in ready:
+                os.read(woken, 1024)
+                _reap(running)
+            if listening in ready:
+                asking, _ = listening.accept()
+                command = os.fork()
+                if not command:
+                    _answer(asking, [woken, wake, *(other.fileno() for other in (listening, *running.values()))])
+                running[command] = asking
 
 
-def _reap(*_: object) -> None:
-    """Their CPU time then counts as the server's, and in the end as that of the tests."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+def _reap(running: dict[int, socket.socket]) -> None:
+    """Sends the exit codes of the commands that ended, as a shell would tell them. Their CPU time then counts as the
+    server's, and in the end as that of the tests."""
+    for command in list(running):
+        ended, status = os.waitpid(command, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            with running.pop(command) as asking, contextlib.suppress(BrokenPipeError):
+                asking.sendall(b"%d" % (code if code >= 0 else 128 - code))
 
 
-def _answer(asking: socket.socket) -> NoReturn:
-    """Runs one command in a process of its own, and sends its exit code as a shell would tell it."""
+def _answer(asking: socket.socket, others: Iterable[int]) -> NoReturn:
+    """Runs one command in this process, without the other descriptors of the server."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for other in others:
+        os.close(other)
     _, streams, _, _ = socket.recv_fds(asking, 1, 3)
-    request = asking.makefile("rb").read()
-    command = os.fork()
-    if not command:
-        asking.close()
-        words, folder, environ = json.loads(request)
-        _run(words, folder, environ, streams)
-    _, status = os.waitpid(command, 0)
-    code = os.waitstatus_to_exitcode(status)
-    with contextlib.suppress(BrokenPipeError):
-        asking.sendall(b"%d" % (code if code >= 0 else 128 - code))
-    os._exit(0)
+    words, folder, environ = json.loads(asking.makefile("rb").read())
+    asking.close()
+    _run(words, folder, environ, streams)
 
 
 def _run(words: list[str], folder: str, environ: dict[str, str], streams: list[int]) -> NoReturn:

@@ -72,6 +72,7 @@ def test_the_source_distribution_builds_the_same_wheel(dist: Path, tmp_path: Pat
     assert read_wheel(tmp_path / "dist") == read_wheel(dist)
 
 
+@full
 def test_two_builds_have_the_same_bytes(dist: Path, tmp_path: Path) -> None:
     build(ROOT, tmp_path)
     digests = [hashlib.sha256((folder / WHEEL).read_bytes()).hexdigest() for folder in (dist, tmp_path)]

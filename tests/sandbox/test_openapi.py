@@ -37,6 +37,7 @@ def test_each_operation_is_in_one_area() -> None:
     assert [path for path in DOCUMENT["paths"] if sum(bool(re.match(area, path)) for area in AREAS) != 1] == []
 
 
+@full
 def test_no_random_request_breaks_the_sandbox(sandbox: Sandbox, tmp_path: Path) -> None:
     """One of each operation."""
     assert requests_that_pass("/", "--phases=fuzzing --max-examples=1", sandbox, tmp_path) >= len(TABLE)
