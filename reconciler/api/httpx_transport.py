@@ -64,7 +64,7 @@ class HttpxTransport:
 
 @lru_cache(maxsize=1024)
 def _parse_url(address: str) -> httpx.URL:
-    """Parses a URL, once for all connections: it is most of what httpx adds to the CPU of a request."""
+    """Cached, because parsing URLs is most of the CPU that httpx adds to a request."""
     return httpx.URL(address)
 
 

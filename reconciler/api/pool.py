@@ -211,7 +211,7 @@ class _Line(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        if self._reader is None:  # nobody has asked, so it must not be taken for the answer to the next request
+        if self._reader is None:  # without a request: it must not be read as the response to the next one
             self.abort()
             return
         try:

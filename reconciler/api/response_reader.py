@@ -109,7 +109,7 @@ class ResponseReader:
 
     def _find_end(self, status: int, headers: Headers, *, is_old: bool) -> None:
         """Finds where the body ends."""
-        if self._method == "CONNECT" and status < 300:  # its headers say nothing of what follows
+        if self._method == "CONNECT" and status < 300:  # a tunnel follows, which its headers do not describe
             self.is_complete = self._keeps_open = True
             return
         is_chunked = "transfer-encoding" in headers

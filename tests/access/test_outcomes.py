@@ -47,7 +47,7 @@ def test_networks_have_several_outcomes_at_once_and_each_outcome_occurs() -> Non
 
 @pytest.mark.parametrize("steps", [0, 1, 3])
 def test_outcomes_are_exact_or_unknown_if_the_rules_are_too_large(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
-    """Whatever the limit: nobody counts as refused, or as let through, of whom it was not decided."""
+    """At every limit, an address without a decision counts neither as refused nor as allowed."""
     cases = [
         _ask_network(one, sources) for one in ask_few(3) for sources in (EVERYWHERE, parse_networks(["10.0.0.0/8"]))
     ]

@@ -121,7 +121,7 @@ async def test_a_connection_that_the_server_has_closed_is_not_used_again() -> No
 
 
 async def test_bytes_without_a_request_are_not_taken_for_the_next_response() -> None:
-    async with wire(OK + answer({"id": "of nobody"}), answer({"id": "x"})) as server, pool_to(server.port) as pool:
+    async with wire(OK + answer({"id": "unrequested"}), answer({"id": "x"})) as server, pool_to(server.port) as pool:
         await send(pool)
         assert (await send(pool)).body == b'{"id": "x"}'
     assert [request.connection for request in server.requests] == [1, 2]
@@ -131,7 +131,7 @@ async def test_bytes_without_a_request_are_not_taken_for_the_next_response() -> 
         writer.write(OK)
         await writer.drain()
         await late.wait()
-        writer.write(answer({"id": "of nobody"}))
+        writer.write(answer({"id": "unrequested"}))
 
     late = asyncio.Event()
     async with listen(serve_late) as port, pool_to(port) as pool:

@@ -1,4 +1,4 @@
-"""Forms: classes whose annotated fields say how a map is read that somebody has written, or that the platform returns.
+"""Forms: classes whose annotated fields define how a map of a manifest, a settings file or a response is read.
 
 A form has the interface of a pydantic model. A value that is plainly valid, like most, is read by `readers`. Any other
 is judged by pydantic, which words every error; it is imported when the first value is in doubt. Importing it and making
