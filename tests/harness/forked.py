@@ -1,4 +1,4 @@
-"""The command `reconciler` and the sandbox as forks of a process that has imported the product.
+"""The command `reconciler` and the sandbox as forks of a process that has imported the product and run it.
 
 A command takes a tenth of the CPU that it takes with an interpreter of its own. It still is a process with the
 arguments, folder, environment and streams of its caller. Used in `make test`; in `make test-full` the same tests start
@@ -11,10 +11,11 @@ each process anew.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import gc
 import importlib
-import json
+import io
 import os
 import pkgutil
 import select
@@ -22,6 +23,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,12 +39,13 @@ _CLIENT = """\
 import os, sys
 if sys.argv[1:2] == ["sandbox"]:  # runs until it gets a signal
     os.execv("{python}", ["{python}", "-m", "reconciler", *sys.argv[1:]])
-import json, socket
-asked = socket.socket(socket.AF_UNIX)
+import _socket  # json and socket take twice as long to import as the interpreter to start
+asked = _socket.socket(_socket.AF_UNIX)
 asked.connect("{address}")
-socket.send_fds(asked, [b"\\n"], [0, 1, 2])
-asked.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
-asked.shutdown(socket.SHUT_WR)
+streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+asked.sendmsg([b"\\n"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+asked.sendall(ascii([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
+asked.shutdown(_socket.SHUT_WR)
 os._exit(int(asked.recv(16) or b"70"))
 """
 
@@ -140,7 +143,7 @@ def _answer(asking: socket.socket, others: Iterable[int]) -> NoReturn:
     for other in others:
         os.close(other)
     _, streams, _, _ = socket.recv_fds(asking, 1, 3)
-    words, folder, environ = json.loads(asking.makefile("rb").read())
+    words, folder, environ = ast.literal_eval(asking.makefile("rb").read().decode("ascii"))
     asking.close()
     _run(words, folder, environ, streams)
 
@@ -180,16 +183,33 @@ def _run_here(program: Program, words: list[str], environ: Mapping[str, str]) ->
     os._exit(code if isinstance(code, int) else 1 if code else 0)
 
 
-def _import_the_product() -> None:
+def _prepare() -> None:
+    """Imports the product and runs some commands: with filled caches, an apply takes a third less."""
     import reconciler
 
     for module in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
         if not module.name.startswith(_ELSEWHERE) and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    _fill_caches()
     gc.collect()
     gc.freeze()  # collecting them would copy the pages that a fork shares
 
 
+def _fill_caches() -> None:
+    from reconciler.cli.main import main
+    from reconciler.operations.runtime import Runtime
+    from reconciler.testing import Sandbox
+
+    with tempfile.TemporaryDirectory() as folder, Sandbox() as sandbox:
+        (Path(folder) / "manifests").mkdir()
+        (Path(folder) / "reconciler.yaml").write_text("stack: prepared\n", encoding="utf-8")
+        (Path(folder) / "manifests/all.yaml").write_text("kind: IPPolicy\nname: a\nspec: {}\n", encoding="utf-8")
+        runtime = Runtime(environ={**os.environ, **sandbox.environ}, platform=sandbox)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            for words in ("validate", "plan", "apply -y", "drift", "destroy -y"):
+                assert main([*words.split(), "--project", folder], runtime) == 0, words
+
+
 if __name__ == "__main__":
-    _import_the_product()
+    _prepare()
     _serve(sys.argv[1])
