@@ -7,18 +7,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from reconciler import __version__, kinds
 from reconciler.api import answers, errors, inflating
 from reconciler.api.exchange import Connection, NoResponse, Response, open_connection
 from reconciler.api.origin import Origin
+from reconciler.api.transport import Transport
 from reconciler.engine.ports import Failure, Gone, Refused, Transient
 from reconciler.model.kind import Home
 from reconciler.model.value import Json
-
-if TYPE_CHECKING:
-    import httpx
 
 _TIMEOUT = 10.0  # seconds; the agent is local, and opening a tunnel takes it one request to the platform
 _CONNECTING = 5.0  # seconds until there is a connection
@@ -118,7 +115,7 @@ def _headers(*, with_body: bool) -> Mapping[str, str]:
 
 @asynccontextmanager
 async def open_agent(
-    base_url: str | None, *, read_only: bool, transport: httpx.AsyncBaseTransport | None = None
+    base_url: str | None, *, read_only: bool, transport: Transport | None = None
 ) -> AsyncIterator[Agent | None]:
     """A client of the agent at an address, None without an address. Raises ValueError for an invalid address.
 

@@ -17,6 +17,7 @@ from reconciler.api.exchange import Connection, NoResponse, Response, open_conne
 from reconciler.api.limiter import WINDOW, Limiter, Slot
 from reconciler.api.observer import Exchange, Observer
 from reconciler.api.origin import Origin
+from reconciler.api.transport import Transport
 from reconciler.engine.ports import Clock, Failure, Lost, NotSent, Refused, Transient
 from reconciler.model import dialect as profiles
 from reconciler.model.dialect import DIALECTS
@@ -24,8 +25,6 @@ from reconciler.model.redaction import Redactor
 from reconciler.model.value import Json, Secret
 
 if TYPE_CHECKING:
-    import httpx
-
     from reconciler.api.budget import SharedLedger
 
 LARGEST = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy and metadata) is a tenth of that
@@ -278,7 +277,7 @@ async def open_client(
     read_only: bool,
     on_wait: Callable[[float], None] | None = None,
     before_write: Callable[[], Awaitable[None]] | None = None,
-    transport: httpx.AsyncBaseTransport | None = None,
+    transport: Transport | None = None,
 ) -> AsyncIterator[Client]:
     """A client, whose connections are closed at the end of the block.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -19,9 +18,6 @@ from reconciler.api.origin import Origin
 from reconciler.api.pool import open_pool
 from reconciler.api.transport import Broken, Request, Transport, reason
 from reconciler.engine.ports import Failure, Lost, Refused, Transient
-
-if TYPE_CHECKING:
-    import httpx
 
 _CONNECTING = 10.0  # seconds
 
@@ -136,7 +132,7 @@ async def open_connection(
     connecting: float | None = _CONNECTING,
     connections: int = 1,
     peer: str = "",
-    transport: httpx.AsyncBaseTransport | None = None,
+    transport: Transport | None = None,
 ) -> AsyncIterator[Connection]:
     """Opens up to `connections` connections to an origin, and closes them at the end of the block.
 
@@ -145,18 +141,8 @@ async def open_connection(
 
     Other parameters as in `Connection`. Raises Refused if the environment names an unusable proxy or certificate.
     """
-    async with _open_transport(origin, connections, connecting, transport) as opened:
+    async with transport or open_pool(origin, connections, connecting) as opened:
         yield Connection(opened, peer or str(origin), seconds=seconds)
-
-
-def _open_transport(
-    origin: Origin, connections: int, connecting: float | None, given: httpx.AsyncBaseTransport | None
-) -> Transport:
-    if given is not None:
-        from reconciler.api.httpx_transport import HttpxTransport
-
-        return HttpxTransport(given, connecting)
-    return open_pool(origin, connections, connecting)
 
 
 def ask(

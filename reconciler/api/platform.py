@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -16,12 +15,10 @@ from reconciler.api.agent import Agent, is_agent_path
 from reconciler.api.client import Account, Client
 from reconciler.api.clock import MachineClock, MachineRandom
 from reconciler.api.errors import Unreachable
+from reconciler.api.transport import Transport
 from reconciler.engine import retry
 from reconciler.engine.ports import Check, Clock, Failure, Random, Refused, Transient, add_fields, complete_body
 from reconciler.model.value import Json
-
-if TYPE_CHECKING:
-    import httpx
 
 # Limits of one list, beyond which it is considered endless. A page has at most 100 objects.
 MAX_PAGES = 5_000
@@ -166,7 +163,7 @@ async def open_reader(
     random: Random | None = None,
     on_wait: OnWait | None = None,
     on_retry: OnRetry | None = None,
-    transport: httpx.AsyncBaseTransport | None = None,
+    transport: Transport | None = None,
 ) -> AsyncIterator[ReadOnlyClient]:
     """A client that reads an account and cannot change it.
 
@@ -191,7 +188,7 @@ async def open_platform(
     on_wait: OnWait | None = None,
     on_retry: OnRetry | None = None,
     before_write: Callable[[], Awaitable[None]] | None = None,
-    transport: httpx.AsyncBaseTransport | None = None,
+    transport: Transport | None = None,
 ) -> AsyncIterator[HTTPPlatform]:
     """A client that reads and changes an account. Parameters and errors as in `open_reader`.
 

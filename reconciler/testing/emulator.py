@@ -22,6 +22,8 @@ from reconciler.testing.sinks import MemorySinks
 if TYPE_CHECKING:
     import httpx
 
+    from reconciler.testing.transport import AppTransport
+
 CONTROL = "/_sandbox"
 
 
@@ -37,7 +39,7 @@ class Emulator(ABC):
     accounts: Mapping[str, Emulator] = {}
     """The accounts besides the first, by name: the same platform, used with the API key of that account."""
     agent_url: str = ""  # address of the agent's local API; empty without an agent
-    _transport: httpx.AsyncBaseTransport | None = None  # None: the network
+    _transport: AppTransport | None = None  # None: the network
     _clock: Clock | None = None
     _random: Random | None = None
 
@@ -90,8 +92,9 @@ class Emulator(ABC):
         return MemorySinks()
 
     @property
-    def transport(self) -> httpx.AsyncBaseTransport | None:
-        """What the requests of a client go through, for `reconciler.api.client.open_client`; None: the network."""
+    def transport(self) -> AppTransport | None:
+        """What the requests of a client go through, `reconciler.api.client.open_client` or one of httpx; None: the
+        network."""
         return self._transport
 
     def account(self, **settings: Any) -> Account:

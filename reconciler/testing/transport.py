@@ -1,16 +1,25 @@
-"""An httpx transport to ASGI applications in this process, without sockets and threads."""
+"""A transport to ASGI applications in this process, without sockets and threads."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from urllib.parse import unquote, urlsplit
 
 import httpx
 from starlette.types import ASGIApp, Message, Scope
 
+from reconciler.api.headers import Headers
+from reconciler.api.pool import target_of
+from reconciler.api.response_reader import Receiver
+from reconciler.api.transport import Broken, Request
+
 _CUT = "reconciler.testing.cut"
+_RESET = os.strerror(errno.ECONNRESET).lower()
+Fields = Iterable[tuple[bytes, bytes]]
+Place = tuple[str, str | None, int | None]  # scheme, host, port
 
 
 def cut(scope: Scope) -> None:
@@ -19,49 +28,97 @@ def cut(scope: Scope) -> None:
 
 
 class AppTransport(httpx.AsyncBaseTransport):
-    """Passes each request to the application of its host. A response is complete before it is returned."""
+    """Passes each request to the application of its host. A response is complete before it is returned.
+
+    It is a `Transport` of `reconciler.api` and one of httpx, for clients of other programs.
+    """
 
     def __init__(self, apps: Mapping[str, ASGIApp]) -> None:
         self._apps = apps
+
+    async def exchange(self, request: Request, receiver: Receiver) -> None:
+        url = urlsplit(request.address)
+        app = self._apps.get(url.hostname or "")
+        if app is None:
+            raise Broken(f"no application serves {url.hostname}", sent=False)
+        fields = [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
+        scope = _describe(request.method, (url.scheme, url.hostname, url.port), target_of(request.address), fields)
+        response = await _serve(app, scope, request.content)
+        if response is None:
+            raise Broken(_RESET, sent=True)
+        if receiver.begin(response.status, Headers((_text(name), _text(value)) for name, value in response.fields)):
+            if response.content:
+                receiver.feed(response.content)
+            if response.is_cut:
+                raise Broken(_RESET, sent=True)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         app = self._apps.get(request.url.host)
         if app is None:
             raise httpx.ConnectError(f"no application serves {request.url.host}", request=request)
-        exchange = _Exchange(request, await request.aread())
-        await app(exchange.scope, exchange.receive, exchange.send)
-        return exchange.response()
-
-
-class _Exchange:
-    """One request and its response messages."""
-
-    def __init__(self, request: httpx.Request, content: bytes) -> None:
-        self._request, self._content, self._is_read = request, content, False
-        self._messages: list[Message] = []
-        self.scope = _scope_of(request)
-
-    async def receive(self) -> Message:
-        if self._is_read:
-            await asyncio.Event().wait()  # until it is cancelled: the client sends no more
-        self._is_read = True
-        return {"type": "http.request", "body": self._content, "more_body": False}
-
-    async def send(self, message: Message) -> None:
-        self._messages.append(message)
-
-    def response(self) -> httpx.Response:
-        if not self._messages:
+        fields = [(name.lower(), value) for name, value in request.headers.raw]
+        place = (request.url.scheme, request.url.host, request.url.port)
+        scope = _describe(request.method, place, request.url.raw_path.decode(), fields)
+        response = await _serve(app, scope, await request.aread())
+        if response is None:
             raise _reset()
-        start, *rest = self._messages
-        content = b"".join(message.get("body", b"") for message in rest)
-        is_cut = bool(self.scope.get(_CUT))
-        return httpx.Response(
-            start["status"],
-            headers=start["headers"],
-            stream=_CutStream(content) if is_cut else httpx.ByteStream(content),
-            request=self._request,
-        )
+        stream = _CutStream(response.content) if response.is_cut else httpx.ByteStream(response.content)
+        return httpx.Response(response.status, headers=[*response.fields], stream=stream, request=request)
+
+
+class _Response:
+    """A response of an application.
+
+    is_cut  the connection was reset after this content
+    """
+
+    def __init__(self, messages: list[Message], *, is_cut: bool) -> None:
+        start, *rest = messages
+        self.status: int = start["status"]
+        self.fields: Fields = start["headers"]
+        self.content = b"".join(message.get("body", b"") for message in rest)
+        self.is_cut = is_cut
+
+
+async def _serve(app: ASGIApp, scope: Scope, content: bytes) -> _Response | None:
+    """The response of the application; None if the connection was reset before it."""
+    messages: list[Message] = []
+    unread = [content]
+
+    async def receive() -> Message:
+        if not unread:
+            await asyncio.Event().wait()  # until it is cancelled: the client sends no more
+        return {"type": "http.request", "body": unread.pop(), "more_body": False}
+
+    async def send(message: Message) -> None:
+        messages.append(message)
+
+    await app(scope, receive, send)
+    return _Response(messages, is_cut=_CUT in scope) if messages else None
+
+
+def _describe(method: str, place: Place, target: str, fields: Fields) -> Scope:
+    """The scope of a request. `target`: path and query, as in the first line of a request."""
+    scheme, host, port = place
+    path, _, query = target.partition("?")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": scheme,
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [*fields],
+        "server": (host, port),
+        "client": ("127.0.0.1", 0),
+    }
+
+
+def _text(octets: bytes) -> str:
+    return octets.decode("latin-1")
 
 
 class _CutStream(httpx.AsyncByteStream):
@@ -76,24 +133,4 @@ class _CutStream(httpx.AsyncByteStream):
 
 
 def _reset() -> httpx.ReadError:
-    failure = httpx.ReadError("the connection was reset")
-    failure.__cause__ = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
-    return failure
-
-
-def _scope_of(request: httpx.Request) -> dict[str, Any]:
-    url = request.url
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": request.method,
-        "scheme": url.scheme,
-        "path": url.path,
-        "raw_path": url.raw_path.partition(b"?")[0],
-        "query_string": url.query,
-        "root_path": "",
-        "headers": [(name.lower(), value) for name, value in request.headers.raw],
-        "server": (url.host, url.port),
-        "client": ("127.0.0.1", 0),
-    }
+    return httpx.ReadError(_RESET)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import httpx
 import pytest
 
 from reconciler.api.errors import Unreachable
 from reconciler.api.exchange import NoResponse, Response, ask, open_connection
 from reconciler.api.headers import Headers
 from reconciler.api.origin import Origin
+from reconciler.api.response_reader import Receiver
+from reconciler.api.transport import Broken, Request
 from reconciler.engine.ports import Failure, Lost, Refused, Transient
 from tests.api.certificates import server_context
 from tests.api.wire import CUT, Serve, answer, listen, wire
@@ -22,36 +22,33 @@ from tests.api.wire import CUT, Serve, answer, listen, wire
 ORIGIN = Origin.parse("https://api.example.com")
 
 
-class Scripted(httpx.AsyncBaseTransport):
+class Scripted:
     """A transport that returns chunks, or raises."""
 
-    def __init__(self, *chunks: bytes | Exception) -> None:
-        self._chunks = chunks
+    def __init__(self, *chunks: bytes | Exception, opens: bool = True) -> None:
+        self._chunks, self._opens = chunks, opens
         self.read = 0
         self.closed = 0
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, content=self._iterate())
-
-    async def _iterate(self) -> AsyncIterator[bytes]:
+    async def exchange(self, request: Request, receiver: Receiver) -> None:
+        if not self._opens:
+            raise Broken("name not known", sent=False)
+        if not receiver.begin(200, Headers()):
+            return
         for chunk in self._chunks:
             if isinstance(chunk, Exception):
                 raise chunk
             self.read += 1
-            yield chunk
+            receiver.feed(chunk)
 
-    async def aclose(self) -> None:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
         self.closed += 1
 
 
-class Refusing(httpx.AsyncBaseTransport):
-    """A transport that opens no connection."""
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        raise httpx.ConnectError("name not known")
-
-
-async def send(scripted: httpx.AsyncBaseTransport, largest: int, **more: Any) -> Response:
+async def send(scripted: Scripted, largest: int, **more: Any) -> Response:
     async with open_connection(ORIGIN, seconds=5, transport=scripted, **more) as connection:
         return await connection.send("POST", f"{ORIGIN}/x", {}, b"", largest=largest)
 
@@ -80,9 +77,17 @@ async def test_an_error_names_the_peer_and_the_connection_is_closed() -> None:
     assert str(failed.value.as_failure("POST")) == "lost the connection to Vault at here: connection reset by peer"
     assert (failed.value.sent, failed.value.lasting, scripted.closed) == (True, False, 1)
     with pytest.raises(NoResponse) as failed:
-        await send(Refusing(), 9)
+        await send(Scripted(opens=False), 9)
     assert str(failed.value.as_failure("POST")) == "cannot reach https://api.example.com: name not known"
     assert failed.value.sent is False
+
+
+@pytest.mark.parametrize("failure", [OSError("x"), RuntimeError("x"), ConnectionResetError(errno.ECONNRESET, "x")])
+async def test_an_unknown_error_counts_as_one_after_sending(failure: Exception) -> None:
+    """A create that may have been sent is searched for, and not repeated."""
+    with pytest.raises(NoResponse) as failed:
+        await send(Scripted(failure), 9)
+    assert failed.value.sent is True
 
 
 @pytest.mark.parametrize(("status", "success"), [(199, False), (200, True), (299, True), (300, False)])
