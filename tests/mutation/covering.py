@@ -251,9 +251,9 @@ def _find_defined(chain: list[ast.stmt]) -> set[str]:
 
 
 def choose_tests(mutant: MutationSpec, record: Record, source: Source) -> list[str]:
-    """The tests that run the mutant's lines. For lines that are run when the module is imported, the tests that run
-    lines which use what they define; outside functions, one of the tests that import the module after every third.
-    Nothing if no test runs them."""
+    """The tests that run the mutant's lines, then the others in the files of the module's name, which may run the lines
+    in processes of their own. For lines that are run when the module is imported, the tests that run lines which use
+    what they define; outside functions, one of the tests that import the module after every third."""
     path, lines = source.find_lines(mutant)
     tests = record.find_tests(path, lines)
     is_outside = source.is_outside_functions(mutant)
@@ -266,5 +266,11 @@ def choose_tests(mutant: MutationSpec, record: Record, source: Source) -> list[s
         ways = [*(chosen[start::3] for start in range(3)), importing[:IMPORTING]]
         chosen = list(dict.fromkeys(test for turn in zip_longest(*ways) for test in turn if test is not None))
     if not chosen and (is_outside or lines & record.imported[path]):
-        return record.order(record.tests, path)[:5]  # importing the module may fail
-    return chosen
+        chosen = record.order(record.tests, path)[:5]  # importing the module may fail
+    return list(dict.fromkeys([*chosen, *record.order_by_file(_name_own_tests(path))]))
+
+
+def _name_own_tests(path: str) -> list[str]:
+    """The test files with the name of a module or of a package that contains it: see tests/test_layout.py."""
+    _, package, *parts = path.removesuffix(".py").split("/")
+    return [f"tests/{package}/test_{part.rstrip('_')}.py" for part in reversed(parts)]

@@ -167,6 +167,18 @@ def test_code_that_runs_at_import_is_tested_by_tests_that_import_the_module(tmp_
     assert chosen == [f"{file}::test_{number}" for group in groups for number in (1, 2) for file in group]
 
 
+def test_lines_that_run_in_other_processes_are_tested_by_the_tests_of_the_module(tmp_path: Path) -> None:
+    module = tmp_path / "reconciler/cli/applying/bar.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("def render():\n    return 1\n")
+    files = ("tests/cli/test_bar.py", "tests/cli/test_applying.py", "tests/store/test_bar.py")
+    passed = [{"test": f"{file}::test", "passed": True, "cpu": 0.1} for file in files]
+    (tmp_path / "tests-1.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in passed))
+    mutant = MutationSpec(Path("reconciler/cli/applying/bar.py"), "core/NumberReplacer", 0, (2, 11), (2, 12))
+    chosen = choose_tests(mutant, Record(tmp_path), Source(tmp_path))
+    assert chosen == ["tests/cli/test_bar.py::test", "tests/cli/test_applying.py::test"]
+
+
 def population(**sizes: int) -> dict[str, list[list[MutationSpec]]]:
     def mutant(package: str, line: int, operator: str) -> MutationSpec:
         return MutationSpec(Path(f"{package}.py"), operator, 0, (line, 0), (line, 1))
