@@ -46,12 +46,16 @@ def _read_table() -> set[str]:
     return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
 
 
+_DERIVED = re.compile(r"^ *class \w+\(", re.MULTILINE)
+
+
 @cache
 def _find_classes() -> dict[str, str]:
     """Each public exception class of the product, and its base class: `Exception` for a standard exception."""
     pairs: list[tuple[str, str]] = []
     for file in sorted((ROOT / "reconciler").rglob("*.py")):
-        nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        text = file.read_text(encoding="utf-8")
+        nodes = ast.walk(ast.parse(text)) if _DERIVED.search(text) else ()
         classes = [node for node in nodes if isinstance(node, ast.ClassDef) and node.bases]
         pairs += [(node.name, ast.unparse(node.bases[0]).rpartition(".")[2]) for node in classes]
     found: dict[str, str] = {}

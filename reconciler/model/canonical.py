@@ -33,6 +33,7 @@ from reconciler.model.value import (
     find_secrets,
     has_secret,
     is_known,
+    reveal,
     substitute,
 )
 
@@ -186,7 +187,9 @@ def _sort_key(value: Value) -> str:
         return value
     if isinstance(value, (Ref, Template)):
         return str(value)
-    return canonical(value).decode(errors="surrogatepass") if is_known(value) and not has_secret(value) else repr(value)
+    if has_secret(value) or not is_known(value):
+        return repr(value)
+    return canonical(reveal(value)).decode(errors="surrogatepass")  # a plan file may contain a template of known text
 
 
 @cache

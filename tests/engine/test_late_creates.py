@@ -170,7 +170,9 @@ async def test_a_retry_after_a_rejected_create_uses_the_same_intent() -> None:
 
 
 @each_declaration(EDGE, CREDENTIAL, BOT)
-@pytest.mark.parametrize("later", [[5.0], [30.0, 30.0], [0.5], [200.0, 5.0]], ids=str)
+@pytest.mark.parametrize(
+    "later", only_if(lambda later: later != [0.5], [[5.0], [30.0, 30.0], [0.5], [200.0, 5.0]]), ids=str
+)
 @pytest.mark.parametrize("answers_after", [0.0, 10.0])
 @pytest.mark.parametrize("waits", only_if(lambda waits: not waits, [False, True]), ids=["at once", "after all of it"])
 async def test_reruns_recover_a_late_create_after_a_crash_at_each_checkpoint(

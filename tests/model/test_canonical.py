@@ -11,12 +11,21 @@ from hypothesis import strategies as st
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.canonical import canonical_spec, canonical_value, canonicalize, collect_applied, digests, settle
+from reconciler.model.canonical import (
+    canonical_spec,
+    canonical_value,
+    canonicalize,
+    collect_applied,
+    digests,
+    is_sorted,
+    settle,
+    sort_items,
+)
 from reconciler.model.fields.annotations import InputOnly, Sensitive
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
-from reconciler.model.value import Ref, Secret, Template, Value, digest, reveal, substitute
+from reconciler.model.value import JsonTemplate, Ref, Secret, Template, Value, digest, reveal, substitute
 from reconciler.planning.comparing.canonical_fields import agrees, body_value, canonical_live_value, columns
 from tests.harness.tiers import examples
 
@@ -145,3 +154,18 @@ def _sensitive_paths(field: Field, above: str = "") -> list[str]:
     path = above + field.name
     below = [inner for sub in field.fields for inner in _sensitive_paths(sub, f"{path}.")]
     return [path, *below] if Sensitive in field else below
+
+
+def test_items_of_every_sort_have_an_order() -> None:
+    """Also those that only a plan file of somebody else contains, such as a template without anything unknown."""
+    items: list[Value] = [
+        "b",
+        1,
+        {"a": [JsonTemplate(("[", "1]"))]},
+        JsonTemplate(()),
+        Ref(Address("IPPolicy", "office")),
+        Secret("x", "env:X"),
+    ]
+    field = next(field for field in kinds.get("IPRestriction").fields if field.name == "ip_policy_ids")
+    assert is_sorted(sort_items(field, items))
+    assert len(sort_items(field, [*items, *items])) == len(items)

@@ -78,6 +78,7 @@ def test_every_code_is_in_the_catalog() -> None:
     wrong = [
         f"{source.relative_to(ROOT)}:{line}: {code}"
         for source in SOURCES
+        if "code" in source.read_text(encoding="utf-8")
         for line, code in _codes(_parse(source))
         if code not in CODES
     ]
