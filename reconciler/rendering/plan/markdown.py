@@ -89,11 +89,13 @@ def list_entry_lines(*plans: Plan) -> list[str]:
 
 
 def render_changes(plan: Plan, *, flavour: Flavour = Flavour.PLAN, limit: int = LIMIT) -> str:
-    """The changes alone, collapsed, in at most `limit` characters: as part of another page."""
-    text, collapsed, omitted = Page(build_outline(plan), Cover(), flavour).changes(limit)
+    """The changes and additions alone, in at most `limit` characters: as part of another page."""
+    page = Page(build_outline(plan), Cover(), flavour)
+    added = page.fit_additions(limit * 2 // 3)
+    text, collapsed, omitted = page.changes(limit - len(added))
     if omitted:
-        return f"{text}{' and '.join(_describe_omitted(omitted))}.\n"
-    return f"{text}{count(collapsed, 'change')} without fields.\n" if collapsed else text
+        return f"{added}{text}{' and '.join(_describe_omitted(omitted))}.\n"
+    return f"{added}{text}{count(collapsed, 'change')} without fields.\n" if collapsed else added + text
 
 
 def marker(stack: str, account: str) -> str:
@@ -354,6 +356,15 @@ class Page:
             yield from self.first(map(_addition, rows), len(rows), "addition")
             yield phrases.CHOICES
             yield ""
+
+    def fit_additions(self, room: int) -> str:
+        """As many additions as there is room for, at least their number."""
+        text = ""
+        for self.listed in _LISTED:
+            text = _join(self.additions(self.rows.additions))
+            if len(text) <= room:
+                break
+        return text
 
     def tail(self) -> Iterator[str]:
         yield from self.totals()

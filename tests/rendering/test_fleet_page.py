@@ -1,0 +1,180 @@
+"""Fleet runs with a row of every sort, in every format as a whole; and each limit of a list at its edge."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from reconciler.model.fleet import RunState
+from reconciler.rendering.fleet import junit, markdown, report_json, text
+from reconciler.rendering.fleet.reasons import Pattern
+from reconciler.rendering.fleet.rollup import RollUp
+from reconciler.rendering.fleet.waits import Wait, WaitKind
+from reconciler.rendering.html import fleet_page
+from tests.rendering.busy_fleets import APPLYING, DRIFTED, PLANNED, RUNS
+from tests.rendering.test_text import compare
+
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+
+def body_of(page: str) -> str:
+    """The page without its style and scripts, and its data with a row on each line."""
+    (data,) = DATA.findall(page)
+    columns = json.loads(data)
+    rows = columns.pop("rows")
+    body = re.sub(r"<style>.*?</style>|<script.*?</script>", "", page[page.index("<body") :], flags=re.DOTALL)
+    listed = [f"{name}: {json.dumps(values, ensure_ascii=False)}" for name, values in columns.items()]
+    lines = [*body.splitlines(), *listed, *(json.dumps(row, ensure_ascii=False) for row in rows)]
+    return "".join(f"{line}\n" for line in lines if line.strip())
+
+
+def report_of(seen: RollUp) -> str:
+    """The report without its plans, with a row of a list on each line."""
+    written = json.loads(report_json.render_json(seen))
+    del written["plans"]
+    lines = []
+    for name, value in written.items():
+        if isinstance(value, list) and value:
+            lines += [f"{name}:", *(f"  {json.dumps(row, ensure_ascii=False)}" for row in value)]
+        else:
+            lines.append(f"{name}: {json.dumps(value, ensure_ascii=False)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def colored(seen: RollUp) -> str:
+    """The text of a terminal, and that of `fleet status --health` below it; a color is `«1;31»`."""
+    page = text.render_text(seen, color=True) + "\n=====\n\n" + text.render_status(seen, color=True, health=True)
+    return re.sub("\x1b\\[([0-9;]*)m", lambda found: "»" if found[1] == "0" else f"«{found[1]}:", page)
+
+
+FORMATS = {
+    "txt": colored,
+    "md": markdown.render_markdown,
+    "xml": junit.render_junit,
+    "report": report_of,
+    "html": lambda seen: body_of(fleet_page.render_page(seen)),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_run_with_every_sort_of_row_is_rendered_as_reviewed(name: str, form: str) -> None:
+    compare(f"busy-fleet/{name}.{form}", FORMATS[form](RUNS[name]))
+
+
+# --- limits
+
+SHAPE, REASON = PLANNED.shapes[0], PLANNED.reasons[0]
+OPENING, ILL = PLANNED.access[0], DRIFTED.health.rows[0] if DRIFTED.health else None
+LIMITS = {
+    text.render_text: ("; --format json has all", 20, 20, 20, 20),
+    markdown.render_markdown: ("", 30, 20, 20, 20),
+    fleet_page.render_page: (", of members|; --format json lists", 300, 50, 100, 100),
+}
+"""What follows the number of rows that are left out; and how many shapes, reasons, entry points, ill objects are shown."""
+
+
+def with_rows(shapes: int, reasons: int, openings: int, ills: int) -> RollUp:
+    """A run with this many rows of each sort."""
+    health = DRIFTED.health
+    assert health is not None
+    assert ILL is not None
+    rows = tuple(replace(SHAPE, digest=f"{place:012x}") for place in range(shapes))
+    return replace(
+        PLANNED,
+        shapes=rows,
+        reasons=tuple(replace(REASON, text=f"reason-{place}.", pattern=f"{place}") for place in range(reasons)),
+        access=(replace(OPENING, exemplar="opening", shapes=(f"{0:012x}",)),) * openings,
+        health=replace(health, rows=(replace(ILL, exemplar="ill-one"),) * ills),
+        plans={},
+    )
+
+
+@pytest.mark.parametrize("render", LIMITS, ids=str)
+@pytest.mark.parametrize("more", [0, 1, 2])
+def test_a_list_is_cut_at_its_limit_and_what_is_left_out_is_counted(render: Callable[[RollUp], str], more: int) -> None:
+    after, shapes, reasons, openings, ills = LIMITS[render]
+    page = render(with_rows(shapes + more, reasons + more, openings + more, ills + more))
+    assert f"{shapes - 1:012x}" in page
+    assert f"{shapes:012x}" not in page
+    assert f"reason-{reasons - 1}." in page
+    assert f"reason-{reasons}." not in page
+    assert (page.count("ill-one"), len(re.findall("values of.{1,20}opening", page))) == (ills, openings)
+    found = sorted(re.findall(rf"(\d+ more (?:shape|reason|row)s?)(?:{after})", page))
+    plural = "s" if more > 1 else ""
+    assert found == sorted(f"{more} more {noun}{plural}" for noun in ("shape", "reason", "row", "row") if more)
+
+
+def data_of(seen: RollUp) -> dict[str, Any]:
+    (data,) = DATA.findall(fleet_page.render_page(seen))
+    content: dict[str, Any] = json.loads(data)
+    return content
+
+
+def only(seen: RollUp, number: int, **fields: Any) -> RollUp:
+    """The run with this many tasks, each with these fields."""
+    tasks = tuple(replace(seen.tasks[0], member=f"m{place}", **fields) for place in range(number))
+    return replace(seen, tasks=tasks, patterns=(Pattern(""),) * number, labels={})
+
+
+@pytest.mark.parametrize("excess", [0, 1])
+def test_texts_without_room_are_left_out_of_a_page(excess: int) -> None:
+    seen = only(PLANNED, 2)
+    parts = (Pattern("…", ("x" * (399_997 + excess),)), Pattern(""))
+    assert data_of(replace(seen, patterns=parts))["rows"][0][6] == (0 if excess else [parts[0].parts[0]])
+    labels = {"m0": {"n": "x" * (249_991 + excess)}, "m1": {}}
+    assert len(data_of(replace(seen, labels=labels))["labels"]) == (1 if excess else 2)
+    first, second = seen.tasks
+    tasks = (replace(first, project="x" * (249_999 + excess)), replace(second, project="y"))
+    assert [row[1] for row in data_of(replace(seen, tasks=tasks))["rows"]] == [0, -1 if excess else 1]
+
+
+@pytest.mark.parametrize("number", [50, 51])
+def test_a_label_with_many_values_can_only_be_searched(number: int) -> None:
+    seen = replace(only(PLANNED, number), labels={f"m{place}": {"n": f"{place}"} for place in range(number)})
+    assert len(data_of(seen)["choices"]) == (50 if number == 50 else 0)
+
+
+def test_a_long_reason_is_cut() -> None:
+    """At the number of cells of each format."""
+    reasons = [replace(REASON, text="x" * number, pattern="y" * number) for number in (300, 301, 400, 401)]
+    seen = replace(PLANNED, reasons=tuple(reasons), shapes=(), access=(), plans={})
+    page, comment = fleet_page.render_page(seen), markdown.render_markdown(seen)
+    assert sorted(map(len, re.findall("x+…?", comment))) == [300] * 4
+    assert sorted(map(len, re.findall("x{50,}…?", page))) == [300, 301, 400, 400]
+    assert sorted(map(len, re.findall("y{50,}", page))) == [300, 301, 399, 400]
+    assert (comment.count("x…"), page.count("x…")) == (3, 1)
+
+
+# --- the verdict of a page
+
+OPEN = replace(PLANNED.run, state=RunState.OPEN, ended=None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "level", "words"),
+    [
+        (replace(PLANNED, run=replace(OPEN, state=RunState.FAILED)), "blocked", "Stopped"),
+        (PLANNED, "blocked", "2 members did not succeed"),
+        (replace(PLANNED, states={"stale": 1}), "blocked", "1 member did not succeed"),
+        (replace(PLANNED, states={}, wait=Wait(WaitKind.PAUSE, "it waits")), "waiting", "Waiting"),
+        (replace(PLANNED, states={"waiting": 7}), "waiting", "Not finished"),
+        (replace(PLANNED, states={"succeeded": 7}), "waiting", "Approval required"),
+        (replace(PLANNED, states={"succeeded": 7}, shapes=()), "ready", "Planned"),
+        (replace(PLANNED, states={"succeeded": 7}, shapes=(), changed=0), "quiet", "No changes"),
+        (replace(APPLYING, states={"succeeded": 9}), "ready", "Applied"),
+        (replace(APPLYING, states={"succeeded": 9}, changed=0), "quiet", "No changes"),
+        (replace(DRIFTED, states={"succeeded": 8}), "waiting", "Drift"),
+        (replace(DRIFTED, states={"succeeded": 8}, drifted=0), "blocked", "Degraded"),
+        (replace(DRIFTED, states={"succeeded": 8}, drifted=0, health=None), "ready", "No drift"),
+        (replace(PLANNED, states={"succeeded": 7}, drifted=1, shapes=()), "ready", "Planned"),
+    ],
+)
+def test_a_page_has_the_verdict_that_matters_most(seen: RollUp, level: str, words: str) -> None:
+    (found,) = re.findall(r'<p class="verdict (\w+)"><span .*?></span>(.*?)</p>', fleet_page.render_page(seen))
+    assert found == (level, words)
