@@ -15,7 +15,8 @@ from reconciler.model.history import CheckedHealth
 from reconciler.model.plan import Approval, Plan
 from reconciler.rendering.fleet.rollup import RollUp, build_rollup
 from reconciler.rendering.wire import plan_json
-from tests.rendering.fleets import APPLY, DNS, ENDED, JUDGED, NOON, RUN, fleet, task
+from tests.rendering import fleets
+from tests.rendering.fleets import APPLY, DNS, ENDED, JUDGED, NOON, PLAIN, RUN, WIDE, fleet, task
 
 BUSY, LOST, MIXED = "111111111111", "222222222222", "333333333333"
 
@@ -94,7 +95,7 @@ WAVES = (
     Wave("first", max_failures=Amount(0)),
     Wave("none"),
     Wave("asked-1", approve=True),
-    Wave("running"),
+    Wave("running", max_failures=Amount(100, is_percent=True)),
     Wave("asked-2", approve=True),
     Wave("a name that is much longer than the column of waves"),
 )
@@ -175,6 +176,19 @@ DRIFTED = build_rollup(
 """A check of health that goes on: objects of two projects, degraded and unknown ones, and members that are left."""
 
 EMPTY = build_rollup(KNOWN, replace(RUN, verb=RunVerb.DRIFT, state=RunState.SUCCEEDED), [], {}, NOON)
+
+SHARED = build_rollup(
+    KNOWN,
+    ENDED,
+    [
+        task(1, digest=BUSY),
+        *(task(place, digest=WIDE) for place in (2, 3)),
+        *(task(place, digest=PLAIN) for place in range(4, 7)),
+    ],
+    {**SHAPES, WIDE: fleets.SHAPES[WIDE], PLAIN: fleets.SHAPES[PLAIN]},
+    NOON,
+)
+"""A plan of three shapes."""
 
 
 RUNS: dict[str, RollUp] = {"plan": PLANNED, "apply": APPLYING, "drift": DRIFTED, "empty": EMPTY}

@@ -287,6 +287,7 @@ def test_json_fits_its_schema(name: str) -> None:
         ("TLSEdge/e10 and TLSEdge/shop-1.", "TLSEdge/… and TLSEdge/…."),
         ("HTTP/1.1 of e10 failed", "HTTP/… of e10 failed"),
         ("cut …", "cut …"),
+        ("an ashop-1 or shop-1a of shop-1", "an ashop-… or shop-…a of …"),
         ("", ""),
     ],
 )

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reconciler.model import exit_codes
 from reconciler.model.fleet import RunState
+from reconciler.rendering import terminal_text
 from reconciler.rendering.fleet import junit, markdown, report_json, text
 from reconciler.rendering.fleet.reasons import Pattern
 from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.fleet.waits import Wait, WaitKind
 from reconciler.rendering.html import fleet_page
-from tests.rendering.busy_fleets import APPLYING, DRIFTED, PLANNED, RUNS
+from tests.rendering.busy_fleets import APPLYING, DRIFTED, EMPTY, PLANNED, RUNS, SHARED
 from tests.rendering.test_text import compare
 
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
@@ -46,14 +48,14 @@ def report_of(seen: RollUp) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def colored(seen: RollUp) -> str:
+def show_colors(seen: RollUp) -> str:
     """The text of a terminal, and that of `fleet status --health` below it; a color is `«1;31»`."""
     page = text.render_text(seen, color=True) + "\n=====\n\n" + text.render_status(seen, color=True, health=True)
     return re.sub("\x1b\\[([0-9;]*)m", lambda found: "»" if found[1] == "0" else f"«{found[1]}:", page)
 
 
 FORMATS = {
-    "txt": colored,
+    "txt": show_colors,
     "md": markdown.render_markdown,
     "xml": junit.render_junit,
     "report": report_of,
@@ -67,6 +69,24 @@ def test_a_run_with_every_sort_of_row_is_rendered_as_reviewed(name: str, form: s
     compare(f"busy-fleet/{name}.{form}", FORMATS[form](RUNS[name]))
 
 
+@pytest.mark.parametrize("name", RUNS)
+def test_no_line_is_longer_than_the_terminal(name: str) -> None:
+    for width in range(40, 100):
+        page = text.render_text(RUNS[name], width=width) + text.render_status(RUNS[name], width=width, health=True)
+        assert max(map(terminal_text.width, page.splitlines())) <= width
+
+
+@pytest.mark.parametrize("limit", [3000, 4000, 5000, 9000])
+def test_the_diffs_of_shapes_share_the_room_of_a_comment(limit: int) -> None:
+    page = markdown.render_markdown(SHARED, limit=limit)
+    assert len(page) <= limit
+    compare(f"busy-fleet/shared-{limit}.md", page)
+
+
+def test_a_run_that_judges_no_health_is_not_known_to_be_healthy() -> None:
+    assert EMPTY.health_exit_code == exit_codes.CHANGES
+
+
 # --- limits
 
 SHAPE, REASON = PLANNED.shapes[0], PLANNED.reasons[0]
@@ -76,7 +96,7 @@ LIMITS = {
     markdown.render_markdown: ("", 30, 20, 20, 20),
     fleet_page.render_page: (", of members|; --format json lists", 300, 50, 100, 100),
 }
-"""What follows the number of rows that are left out; and how many shapes, reasons, entry points, ill objects are shown."""
+"""What follows the number of rows that are left out; how many shapes, reasons, openings and ill objects are shown."""
 
 
 def with_rows(shapes: int, reasons: int, openings: int, ills: int) -> RollUp:

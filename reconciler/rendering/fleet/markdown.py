@@ -158,7 +158,8 @@ class _Page:
                 left = room
             share = left - len(head) - len(foot) - 40
             if share < _LEAST:
-                parts.append(f"Diffs of {count(len(rows) - number, 'more shape')} omitted.\n\n")
+                left_out = count(len(rows) - number, "more shape" if number else "shape")
+                parts.append(f"Diffs of {left_out} omitted.\n\n")
                 break
             plan = self.rollup.plans[row.digest]
             body = markdown.render_changes(plan, flavour=phrases.flavour(self.rollup), limit=share)

@@ -196,7 +196,7 @@ class _Page:
         if not phrases.has_waves(self.rollup):
             return
         yield self.paint(Paint.STRONG, "Waves:")
-        names = [terminal_text.cut(sanitize(row.name), 24) for row in rows]
+        names = [terminal_text.cut(sanitize(row.name), min(24, self.width // 3)) for row in rows]
         column = max(map(terminal_text.width, names))
         for row, name in zip(rows, names, strict=True):
             gap = " " * (column - terminal_text.width(name))
