@@ -54,7 +54,7 @@ def show_colors(seen: RollUp) -> str:
     return re.sub("\x1b\\[([0-9;]*)m", lambda found: "»" if found[1] == "0" else f"«{found[1]}:", page)
 
 
-FORMATS = {
+FORMATS: dict[str, Callable[[RollUp], str]] = {
     "txt": show_colors,
     "md": markdown.render_markdown,
     "xml": junit.render_junit,
@@ -91,7 +91,7 @@ def test_a_run_that_judges_no_health_is_not_known_to_be_healthy() -> None:
 
 SHAPE, REASON = PLANNED.shapes[0], PLANNED.reasons[0]
 OPENING, ILL = PLANNED.access[0], DRIFTED.health.rows[0] if DRIFTED.health else None
-LIMITS = {
+LIMITS: dict[Callable[[RollUp], str], tuple[str, int, int, int, int]] = {
     text.render_text: ("; --format json has all", 20, 20, 20, 20),
     markdown.render_markdown: ("", 30, 20, 20, 20),
     fleet_page.render_page: (", of members|; --format json lists", 300, 50, 100, 100),
