@@ -7,23 +7,31 @@ import hashlib
 import html
 import operator
 import re
+from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, Risk
+from reconciler.model.health import Actor, Health, HealthRow, State
 from reconciler.model.plan import Base, Call, Observed, Plan, Verb
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.value import Ref
 from reconciler.operations.run_context import read_run_context
 from reconciler.rendering.html import diagram, plan_page
 from reconciler.rendering.plan.phrases import Flavour
+from reconciler.rendering.text_tools import count
+from tests.harness.golden import compare_golden
 from tests.harness.tiers import examples
 from tests.rendering import hostile
-from tests.rendering.plans import CONTEXT, OF_A_BRANCH, WHOLE, plans
+from tests.rendering.crowded import CROWDED, list_access, list_problems
+from tests.rendering.html_outline import outline
+from tests.rendering.plans import CONTEXT, OF_A_BRANCH, PAYMENTS, REVIEWED, WHOLE, list_ways_in, plans
 from tests.rendering.shop import PRODUCTION, STAGING
 from tests.security.test_orders import orders_in
 
@@ -79,6 +87,40 @@ def test_the_page_has_no_secret_and_no_workflow_command(plan: Plan) -> None:
     assert "hunter2" not in page
     assert "correct horse" not in page
     assert orders_in(page) == []
+
+
+ILL = [
+    HealthRow(str(PAYMENTS), "e_1", Health(State.DEGRADED, "the certificate waits for DNS", "set a CNAME", Actor.YOU)),
+    HealthRow("FailoverBackend/payments", "b_1", Health(State.PROGRESSING, "no agent is connected")),
+    HealthRow("IPPolicy/office", "p_1", Health(State.HEALTHY)),
+]
+PAGES: Mapping[str, Callable[[], str]] = {
+    "plan": lambda: plan_page.render_page(WHOLE, digest="blake2b:0a1b", budget=120, resources=30),
+    "drift": lambda: plan_page.render_page(WHOLE, flavour=Flavour.DRIFT, health=ILL),
+    "review": lambda: plan_page.render_page(REVIEWED, entries=list_ways_in(8), context=CONTEXT, health=ILL),
+    "crowded": lambda: plan_page.render_page(CROWDED),
+    "crowded-drift": lambda: plan_page.render_page(CROWDED, flavour=Flavour.DRIFT, entries=list_ways_in(3)),
+    "overview": lambda: plan_page.render_overview(
+        [STAGING, PRODUCTION, replace(CROWDED, environment="test")], unplanned=["qa"], context=CONTEXT, digests=["a"]
+    ),
+    "empty": lambda: plan_page.render_page(Plan("prod"), resources=2),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_the_expected_elements(name: str) -> None:
+    compare_golden(Path(__file__).parent / "pages" / f"page-{name}.txt", outline(PAGES[name]()))
+
+
+@pytest.mark.parametrize("number", [500, 501, 502])
+def test_five_hundred_rows_of_access_and_problems_are_listed(number: int) -> None:
+    access = [replace(row, cause=Cause.PENDING) for row in list_access(number)]
+    urgent = [problem for problem in list_problems(2 * number) if problem.severity is not Severity.NOTE]
+    page = outline(plan_page.render_page(Plan("prod", access=tuple(access), problems=tuple(urgent[:number]))))
+    assert page.count("| caused by IPPolicyRule/rule-") == 500
+    more = number - 500
+    rows = [line.partition(";")[0].strip() for line in page.splitlines() if "| … and" in line]
+    assert rows == [f"| … and {count(more, f'more {noun}')}" for noun in ("problem", "row") if more]
 
 
 def test_links_lead_to_places_of_the_page() -> None:

@@ -19,8 +19,10 @@ from reconciler.model.plan import Base, Call, Plan, Verb
 from reconciler.model.problem import Problem, Severity
 from reconciler.rendering.plan.markdown import LIMIT, Cover, marker, render_markdown
 from reconciler.rendering.plan.phrases import Flavour, Selected
+from reconciler.rendering.text_tools import count
 from tests.harness.tiers import examples
 from tests.rendering import hostile
+from tests.rendering.crowded import CROWDED
 from tests.rendering.plans import BEHIND, INVALID_BASE, NOTHING_BY_BRANCH, REVIEWED, WHOLE, plans
 from tests.rendering.test_text import compare
 from tests.security.test_orders import orders_in
@@ -49,6 +51,31 @@ def test_drift_has_neither_calls_nor_approvals() -> None:
 
 def test_a_review_begins_with_the_changes_of_the_branch() -> None:
     compare("review.md", render_markdown(REVIEWED, COVER))
+
+
+@pytest.mark.parametrize("flavour", Flavour)
+def test_a_plan_with_rows_of_every_sort_is_rendered(flavour: Flavour) -> None:
+    compare(f"crowded-{flavour.name.lower()}.md", render_markdown(CROWDED, COVER, flavour=flavour))
+
+
+@pytest.mark.parametrize("limit", [3_500, 5_000])
+def test_a_plan_is_shortened_to_a_limit(limit: int) -> None:
+    page = render_markdown(CROWDED, COVER, limit=limit)
+    assert len(page) <= limit
+    compare(f"crowded-{limit}.md", page)
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+@pytest.mark.parametrize("deletions", [0, 1, 2])
+def test_omitted_changes_are_counted_by_what_they_are(deletions: int, others: int) -> None:
+    changes = [*([Action.DELETE] * deletions), *([Action.UPDATE] * others)]
+    named = [Change(Address("TLSEdge", "n" * 250), action, Reason.FIELDS) for action in changes]
+    note = re.findall(r"fit a comment:\*\* (.*)\. For", render_markdown(Plan("prod", changes=tuple(named)), limit=700))
+    said = [
+        *([f"**{count(deletions, 'deletion')} omitted**"] if deletions else []),
+        *([f"{count(others, 'other change' if deletions else 'change')} omitted"] if others else []),
+    ]
+    assert note == ([", ".join(said)] if said else [])
 
 
 def test_a_branch_without_changes_is_reported_beside_drift() -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.plan import Call, Forecast, Plan, Verb
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, Severity
 from reconciler.rendering import terminal_text
 from reconciler.rendering.plan import phrases, text
 from reconciler.rendering.plan.excerpts import excerpts
@@ -20,6 +20,7 @@ from reconciler.rendering.plan.outline import DiffLine, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.harness.golden import compare_golden
 from tests.harness.tiers import examples
+from tests.rendering.crowded import CROWDED, list_access, list_problems
 from tests.rendering.plans import BEHIND, INVALID_BASE, NOTHING_BY_BRANCH, PAYMENTS, REVIEWED, WHOLE, plans
 
 PAGES = Path(__file__).parent / "pages"
@@ -44,6 +45,28 @@ def test_drift_shows_for_each_field_what_changed_it() -> None:
 
 def test_a_plan_with_a_base_is_in_three_groups() -> None:
     compare("review-80.txt", text.render_text(REVIEWED, width=80))
+
+
+@pytest.mark.parametrize("flavour", Flavour)
+def test_a_plan_with_rows_of_every_sort_is_rendered(flavour: Flavour) -> None:
+    compare(f"crowded-{flavour.name.lower()}-70.txt", text.render_text(CROWDED, width=70, flavour=flavour, color=True))
+
+
+@pytest.mark.parametrize(
+    ("number", "rows"), [(100, ""), (101, "… and 1 more problem; "), (102, "… and 2 more problems; ")]
+)
+def test_a_hundred_problems_are_listed(number: int, rows: str) -> None:
+    urgent = [problem for problem in list_problems(2 * number) if problem.severity is not Severity.NOTE]
+    page = text.render_text(Plan("prod", problems=tuple(urgent[:number])), width=200)
+    assert page.count("manifests/crowded.yaml") == 100
+    assert [line.strip()[: len(rows)] for line in page.splitlines() if "more problem" in line] == [rows] * bool(rows)
+
+
+@pytest.mark.parametrize(("number", "rows"), [(50, ""), (51, "… and 1 more row; "), (52, "… and 2 more rows; ")])
+def test_fifty_rows_of_access_are_listed(number: int, rows: str) -> None:
+    page = text.render_text(Plan("prod", access=list_access(number)), width=200)
+    assert page.count("caused by") == 50
+    assert [line.strip()[: len(rows)] for line in page.splitlines() if "more row" in line] == [rows] * bool(rows)
 
 
 def test_a_branch_without_changes_is_reported_beside_drift() -> None:

@@ -320,14 +320,14 @@ class Page:
         if rows:
             yield f"### {phrases.ACCESS}"
             yield ""
-            yield from self.first((_access(row, self.listed) for row in rows), len(rows), "group of entry points")
+            yield from self.first((_access(row, self.listed) for row in rows), len(rows), "group")
 
     def list_access_drift(self) -> Iterator[str]:
         """The entry points that the platform's changes open or close."""
         rows = self.rows.access if self.flavour is Flavour.DRIFT else ()
         if rows:
             lines = (_describe_access_drift(self.rows, row, self.listed) for row in rows)
-            yield from self.first(lines, len(rows), "group of entry points")
+            yield from self.first(lines, len(rows), "group")
 
     def health(self) -> Iterator[str]:
         """The health of the stack, apart from its drift."""
@@ -347,7 +347,7 @@ class Page:
             yield "### ⚠️ Risks"
             yield ""
             lines = (_risk(rows, self.listed) for rows in groups)
-            yield from self.first(lines, len(groups), "group of changes")
+            yield from self.first(lines, len(groups), "group")
 
     def additions(self, rows: Sequence[ChangeRow]) -> Iterator[str]:
         if rows:
