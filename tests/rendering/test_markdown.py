@@ -71,11 +71,11 @@ def test_omitted_changes_are_counted_by_what_they_are(deletions: int, others: in
     changes = [*([Action.DELETE] * deletions), *([Action.UPDATE] * others)]
     named = [Change(Address("TLSEdge", "n" * 250), action, Reason.FIELDS) for action in changes]
     note = re.findall(r"fit a comment:\*\* (.*)\. For", render_markdown(Plan("prod", changes=tuple(named)), limit=700))
-    said = [
+    expected = [
         *([f"**{count(deletions, 'deletion')} omitted**"] if deletions else []),
         *([f"{count(others, 'other change' if deletions else 'change')} omitted"] if others else []),
     ]
-    assert note == ([", ".join(said)] if said else [])
+    assert note == ([", ".join(expected)] if expected else [])
 
 
 def test_a_branch_without_changes_is_reported_beside_drift() -> None:
