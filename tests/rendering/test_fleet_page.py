@@ -115,7 +115,7 @@ def with_rows(shapes: int, reasons: int, openings: int, ills: int) -> RollUp:
     )
 
 
-@pytest.mark.parametrize("render", LIMITS, ids=str)
+@pytest.mark.parametrize("render", LIMITS, ids=lambda render: render.__name__)
 @pytest.mark.parametrize("more", [0, 1, 2])
 def test_a_list_is_cut_at_its_limit_and_what_is_left_out_is_counted(render: Callable[[RollUp], str], more: int) -> None:
     after, shapes, reasons, openings, ills = LIMITS[render]
