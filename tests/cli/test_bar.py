@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import signal
@@ -10,14 +11,16 @@ import struct
 import subprocess
 import termios
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from reconciler.cli.applying.bar import State, fit_line, format_duration
+from reconciler.cli.applying.bar import Bar, Line, State, _render_line, fit_line, format_duration, show_bar
 from tests.harness.forked import start_command
 from tests.harness.platform import Sandbox
 from tests.harness.project import Shell
@@ -60,6 +63,73 @@ def test_the_bar_shows_no_rate_before_the_first_call_ended() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "0:00"), (7.4, "0:07"), (750, "12:30"), (3723, "1:02:03")])
 def test_durations_are_formatted_as_on_a_clock(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+LINES = {
+    (State(0, 9), 60): "applying                                          0/9",
+    (State(5, 10, 2.0), 50): "applying ━━━━━━━━━           5/10 2.0/s 0:02 left",
+    (State(10, 10, 12.5), 40): "applying ━━━━━━━━━ 10/10 12/s 0:00 left",
+    (State(3, 10, 0.5, 90.0), 80): "waiting 1:30 for the request budget ━━━━━━                 3/10 0.5/s 1:44 left",
+    (State(3, 10, 0.5, 90.0), 50): "waiting 1:30 ━━━━            3/10 0.5/s 1:44 left",
+    (State(3, 10, 0.5), 28): "━━━          3/10 0:14 left",
+    (State(3, 10, 0.5), 16): "━━╸        3/10",
+    (State(3, 10), 12): " 3/10",
+}
+
+
+def draw(*parts: Any, width: int, color: bool = False) -> str:
+    file = io.StringIO()
+    system = "standard" if color else None
+    console = Console(file=file, width=width, force_terminal=color, color_system=system, legacy_windows=False)
+    console.print(*parts)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(("state", "width"), LINES)
+def test_a_line_has_the_label_the_bar_and_the_numbers(state: State, width: int) -> None:
+    assert draw(_render_line(state, width), width=width).rstrip("\n") == LINES[state, width]
+
+
+def test_only_what_follows_the_count_is_dim() -> None:
+    assert "\x1b[2m2.0/s\x1b[0m \x1b[2m0:02 left\x1b[0m" in draw(
+        _render_line(State(5, 10, 2.0), 60), width=60, color=True
+    )
+    assert " 5/10 \x1b[2m" in draw(_render_line(State(5, 10, 2.0), 60), width=60, color=True)
+
+
+def test_the_rate_is_that_of_the_whole_run_after_its_first_second() -> None:
+    now = 100.0
+    line = Line(console=Console(file=io.StringIO()), get_time=lambda: now)
+    drawing = Bar(line, line.add_task("applying", total=9))
+    assert line.state(line.tasks[0]) == State(0, 9)
+    drawing.advance(3)
+    now = 100.99
+    assert line.state(line.tasks[0]) == State(3, 9)
+    now = 101.0
+    assert line.state(line.tasks[0]) == State(3, 9, 3.0)
+    drawing.wait(4.0)
+    now = 102.0
+    assert line.state(line.tasks[0]) == State(3, 9, 1.5, 3.0)
+    drawing.advance(0)
+    assert line.state(line.tasks[0]) == State(0, 9, None, 3.0)
+
+
+def test_lines_are_printed_above_the_bar_and_it_is_erased_after_an_error() -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=60, force_terminal=True, color_system="standard", legacy_windows=False)
+    with ExitStack() as opened:
+        opened.enter_context(suppress(OSError))
+        drawing = opened.enter_context(show_bar(3, console))
+        drawing.print("created [bold]IPPolicy/a[/bold] 12", is_bad=False)
+        drawing.print("failed " + "x" * 80, is_bad=True)
+        drawing.advance(2)
+        drawing.line.refresh()
+        raise OSError
+    output = file.getvalue()
+    assert "  created [bold]IPPolicy/a[/bold] 12\n" in output
+    assert f"\x1b[31m  failed {'x' * 80}\x1b[0m\n" in output
+    assert "2/3" in output
+    assert output.endswith("\x1b[2K")
 
 
 @dataclass

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from rich.console import Console
 
 from reconciler.cli.applying.bar import Bar, Line
 from reconciler.cli.applying.progress import BarReporter, EventFileReporter, EventLog, LineReporter
+from reconciler.cli.terminal import output
 from reconciler.cli.terminal.wait_notices import ReadProgress
-from reconciler.model.event import Waited
-from reconciler.operations.reporting import ListRead, Note, OperationEvent
+from reconciler.model.address import Address
+from reconciler.model.event import Ended, Outcome, Retried, Waited
+from reconciler.model.plan import Call, Verb
+from reconciler.operations.reporting import ListRead, Note, OperationEvent, ReadRetried
 from tests.cli.test_bar import terminal
 from tests.harness.platform import SandboxProcess
 from tests.harness.project import Shell
@@ -121,3 +126,68 @@ def test_a_terminal_shows_what_is_read_before_the_platform_answers(
     *_, result = output.split(" \r")
     assert "reading" not in result
     assert summary in result
+
+
+class _Closed:
+    """A bar on a terminal that was closed."""
+
+    def advance(self, ended: int) -> None:
+        raise OSError(errno.EIO, "closed")
+
+
+def test_an_apply_goes_on_after_its_terminal_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    discarded: list[object] = []
+    monkeypatch.setattr(output, "discard", discarded.append)
+    BarReporter(cast("Bar", _Closed())).report(ENDED[0], 1)
+    assert discarded == [sys.stderr]
+
+
+CALL = Call("create a", Address("IPPolicy", "a"), Verb.CREATE, "/ip_policies")
+ENDED = [Ended(CALL, outcome, 1.0, why="odd" if outcome is Outcome.FAILED else "") for outcome in Outcome]
+
+
+def test_the_bar_prints_every_end_but_those_of_skipped_calls_and_failures_in_red() -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=60, force_terminal=True, color_system="standard", legacy_windows=False)
+    line = Line(console=console)
+    reporter = BarReporter(Bar(line, line.add_task("applying", total=9)))
+    for number, event in enumerate(ENDED, 1):
+        reporter.report(event, number)
+        assert line.tasks[0].completed == number
+    reporter.report(Waited(0.99), 5)
+    assert line.state(line.tasks[0]).wait == 0
+    reporter.report(Waited(1.0), 5)
+    assert line.state(line.tasks[0]).wait > 0
+    red = [text.startswith("\x1b[31m") for text in file.getvalue().splitlines()]
+    assert red == [
+        outcome in (Outcome.FAILED, Outcome.UNKNOWN) for outcome in Outcome if outcome is not Outcome.SKIPPED
+    ]
+
+
+@pytest.mark.parametrize("total", [9, 10, 120])
+def test_lines_are_numbered_and_aligned(capsys: pytest.CaptureFixture[str], total: int) -> None:
+    reporter = LineReporter(total)
+    for number, event in enumerate([*ENDED, Retried(CALL, 2, 1.5, "busy")], 1):
+        reporter.report(event, number)
+    lines = capsys.readouterr().err.splitlines()
+    digits = len(str(total))
+    heads = [line[: 2 * digits + 3] for line in lines]
+    numbers = [number for number, event in enumerate(ENDED, 1) if event.outcome is not Outcome.SKIPPED]
+    assert heads == [*(f"{number:>{digits}}/{total}  " for number in numbers), " " * (2 * digits + 3)]
+
+
+def test_what_is_read_is_reported_as_it_happens(capsys: pytest.CaptureFixture[str]) -> None:
+    for quiet in (False, True):
+        progress = ReadProgress(quiet)
+        progress(Waited(1.0))
+        progress(Waited(0.9))
+        progress(ReadRetried(2.0, "busy"))
+        progress(Note("a note"))
+        progress(Note("a detail", (), True))
+    assert capsys.readouterr().err.splitlines() == [
+        "waiting 1.0 s for the request budget",
+        "busy; retrying",
+        "a note",
+        "a detail",
+        "a note",
+    ]
