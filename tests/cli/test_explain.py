@@ -335,3 +335,12 @@ Deprecated by the platform: domains are served in all regions.
 """,
         "",
     )
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [("literal-secre", "code"), ("TLS-Edge", "kind"), ("tlsedg", "kind"), ("Literal-Secret", "kind")],
+)
+def test_a_lowercase_word_with_a_hyphen_is_a_code_and_others_are_kinds(shell: Shell, word: str, kind: str) -> None:
+    result = shell("explain", word)
+    assert (result.code, result.err.startswith(f"error: unknown {kind} '{word}'")) == (64, True), result.err

@@ -38,5 +38,8 @@ def test_a_check_names_each_stale_file(tmp_path: Path, capsys: pytest.CaptureFix
 def test_generate_updates_stale_files_and_removes_old_ones(tmp_path: Path) -> None:
     generate.write(tmp_path)
     (tmp_path / "docs/kinds/OldKind.md").write_text("gone", encoding="utf-8")
-    assert generate.write(tmp_path) == 1
+    (tmp_path / "docs/kinds/TCPEdge.md").write_text("by hand", encoding="utf-8")
+    (tmp_path / "docs/kinds/TLSEdge.md").unlink()
+    assert generate.write(tmp_path) == 3
     assert generate.write(tmp_path) == 0
+    assert generate.find_stale(tmp_path) == []

@@ -267,10 +267,11 @@ def test_init_prompts_with_proposals_at_a_terminal(
         ):
             output += _until(terminal, question)
             os.write(terminal, f"{answer}\n".encode())
-        output += _until(terminal, "the account's existing objects?")
+        output += _until(terminal, "the account's existing objects? [y/N]: ")
         os.write(terminal, b"y\n")
     os.close(terminal)
     assert process.returncode == 0
+    assert "objects? [y/N]: " in output
     assert f"{sandbox.base_url} accepted the API key." in output
     assert yaml.safe_load((shell.root / "fresh" / "reconciler.yaml").read_text())["stack"] == "shop"
     pipeline = yaml.safe_load((shell.root / "fresh" / ".gitlab-ci.yml").read_text())
@@ -437,6 +438,26 @@ def test_files_that_can_loosen_rules_have_code_owners_and_risks_need_approval(sh
     result = shell("init", "second", "-y", "--ci", host)
     assert "/rules/ @OWNER/TEAM" in result.err
     assert "/CODEOWNERS @OWNER/TEAM" in result.err
+
+
+def test_approvers_without_pipelines_are_reported_as_ignored(shell: Shell) -> None:
+    ignored = "note: no pipelines are written; ignoring --approvers\n"
+    for number, words in enumerate(((), ("--approvers", "@octo/platform"))):
+        assert (ignored in shell("init", f"f{number}", "-y", "--ci", "none", *words).err) == bool(words)
+
+
+def test_the_base_url_is_that_of_the_flag_then_of_the_environment(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = "https://one.example.com", "https://two.example.com"
+    for number, (variable, flag, expected) in enumerate(
+        [("", (), ""), (one, (), one), ("", ("--base-url", two), two), (one, ("--base-url", two), two)]
+    ):
+        monkeypatch.setenv("RECONCILER_BASE_URL", variable)
+        result = shell("init", f"g{number}", "-y", "--no-check", "--profile", "specification", *flag)
+        assert result.code == 0
+        written = (shell.root / f"g{number}/reconciler.yaml").read_text()
+        assert [url for url in (one, two) if url in written] == ([expected] if expected else []), written
 
 
 def test_a_package_without_pipelines_is_reported_as_ignored(shell: Shell) -> None:

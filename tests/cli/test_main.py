@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 
+import click
 import pytest
 
-from reconciler.cli.main import COMMANDS, GROUPS
+from reconciler.cli.main import COMMANDS, GROUPS, _handle_sigterm
+from reconciler.cli.terminal.group import Command
 from tests.harness.project import Output, Shell
 
 HEAVY = ("cryptography", "httpx", "networkx", "pydantic", "rich", "ruamel", "sqlalchemy", "starlette", "yaml")
@@ -167,3 +171,39 @@ def test_the_debug_variable_prints_the_traceback(shell: Shell, monkeypatch: pyte
     monkeypatch.setenv("RECONCILER_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         shell("kinds")
+
+
+def test_options_are_listed_without_arguments_and_hidden_ones(shell: Shell) -> None:
+    for name in COMMANDS:
+        text = shell(name, "--help").out.partition("\nOptions:\n")[2].partition("\n\n")[0]
+        assert all(line.startswith(("  -", " " * 6)) for line in text.splitlines()), name
+    argument, option = click.Argument(["what"]), click.Option(["--shown"], help="It is shown.")
+    command = Command("x", params=[argument, option, click.Option(["--secret"], hidden=True)], examples="x --shown")
+    help_text = command.get_help(click.Context(command, info_name="x"))
+    assert help_text.splitlines() == [
+        "Usage: x [OPTIONS] WHAT",
+        "",
+        "Options:",
+        "  --shown TEXT  It is shown.",
+        "  --help        Show this message and exit.",
+        "",
+        "Examples:",
+        "  x --shown",
+    ]
+
+
+def test_sigterm_interrupts_a_command_and_is_restored_after_it() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with _handle_sigterm():
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGTERM) is before
+
+    def act() -> None:
+        with _handle_sigterm():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    found: list[object] = []
+    thread = threading.Thread(target=act)
+    thread.start()
+    thread.join()
+    assert found == [before]

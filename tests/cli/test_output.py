@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
+from typing import cast
 
 import click
 import pytest
 
+from reconciler.cli.fleets import output as fleet_output
+from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.terminal import exit_codes, output
 from reconciler.engine.ports import Refused
 from reconciler.model.problem import Position, Problem, ReconcilerError, Rejected, Severity
@@ -19,6 +24,7 @@ from reconciler.operations.errors import (
     UnusableSetting,
 )
 from reconciler.project.files import Unreadable
+from reconciler.rendering.fleet.rollup import RollUp
 
 WRONG = Problem("not a number", "write 5", "TLSEdge/a.size", Position("a.yaml", 3, 7), code="wrong-type")
 
@@ -118,3 +124,22 @@ def test_problems_are_counted_by_severity(errors: int, warnings: int, notes: int
         output.tally([Problem("x", severity=severity, code="x") for severity, n in numbers.items() for _ in range(n)])
         == text
     )
+
+
+@pytest.mark.parametrize(("is_terminal", "width"), [(False, 80), (True, 120)])
+def test_only_a_terminal_has_its_width_in_the_report_of_a_fleet(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_terminal: bool, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    widths: list[tuple[int, bool]] = []
+
+    def render(_: object, columns: int, has_color: bool) -> str:
+        widths.append((columns, has_color))
+        return "text"
+
+    options = FleetOptions(chosen=[("text", ""), ("text", str(tmp_path / "file"))])
+    fleet_output.write_outputs(cast("RollUp", None), options, render)
+    assert [columns for columns, _ in widths] == [width, 80]
+    assert widths[1][1] is False
+    assert (tmp_path / "file").read_text() == "text"

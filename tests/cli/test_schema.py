@@ -116,3 +116,9 @@ def test_the_schemas_of_an_invalid_project_check_the_form_of_references_only(she
     assert result.code == 0
     assert "references are checked by their form only, because the project is not valid" in result.err
     assert is_known(shell, "IPPolicy/ofice")
+
+
+def test_a_schema_is_indented_by_two_spaces(shell: Shell) -> None:
+    for words in (("schema", "BotUser"), ("sandbox", "openapi")):
+        result = shell(*words)
+        assert (result.code, result.out) == (0, json.dumps(json.loads(result.out), indent=2) + "\n"), words

@@ -8,17 +8,23 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.cli.terminal.telemetry import Telemetry
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
-from reconciler.model.plan import Plan
+from reconciler.model.event import Ended, Outcome, Retried, Started, Waited
+from reconciler.model.fleet import TaskRecord, TaskState
+from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.problem import Problem
 from tests.harness.collector import Collector, Receiver, attributes_of
 from tests.harness.git import GIT
+from tests.harness.golden import compare_golden
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Shell
 
@@ -337,3 +343,55 @@ def test_drift_is_not_counted_if_a_list_was_not_read(
     sent = [call.args[0] for call in gauges["reconciler.drift"].set.call_args_list]
     assert sent == ([] if drift is None else [drift])
     assert len(gauges["reconciler.changes"].set.call_args_list) == (1 if changes and drift is not None else 0)
+
+
+class _Recorder:
+    """A tracer and a meter that record what they are told, one line for each call."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def create(self, name: str, *_: str) -> Any:
+        one = Mock()
+        for method in ("add", "record", "set"):
+            setattr(
+                one, method, lambda number, labels=None, method=method: self.told(f"{name} {method}", number, labels)
+            )
+        return one
+
+    create_counter = create_histogram = create_gauge = create
+
+    def start_span(self, name: str, context: object = None, **options: Any) -> Any:
+        self.told("span", name, options)
+        span = Mock()
+        span.set_attribute = lambda key, value: self.told(f"{name}: {key}", value, None)
+        span.set_status = lambda status: self.told(name, status.name, None)
+        span.end = lambda *at: self.told(f"{name}: end", *at, None)
+        return span
+
+    def told(self, *words: object) -> None:
+        self.lines.append(" ".join(str(word) for word in words if word is not None))
+
+
+def test_everything_that_happens_is_told_to_the_tracer_and_the_meter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 50.0)
+    recorder = _Recorder()
+    telemetry = Telemetry(cast("Any", recorder), cast("Any", recorder))
+    call = Call("create a", Address("IPPolicy", "a"), Verb.CREATE, "/ip_policies")
+    for outcome in Outcome:
+        telemetry.report(Started(call, 1.0), 0)
+        telemetry.report(Retried(call, 2, 1.5, "busy"), 0)
+        telemetry.report(Ended(call, outcome, 2.0), 1)
+        telemetry.report(Waited(3.0), 1)
+    telemetry.report(Ended(call, Outcome.DONE, 2.0), 1)  # not started here
+    telemetry.on_wait(2.5)
+    record = TaskRecord("run-1", "shop-1", "base", 0, TaskState.SUCCEEDED)
+    for ended, code in ((40.0, 0), (40.0, 2), (40.0, 1), (None, None)):
+        told = replace(record, ended=ended, exit_code=code, seconds=1.5, attempts=2, requests=7)
+        telemetry.on_task(told, "plan")
+    telemetry.on_plan(Plan("prod", changes=(BY_HAND, GONE, ADDED), additions=(ADDED,)))
+    compare_golden(Path(__file__).parent / "telemetry.txt", "".join(f"{line}\n" for line in recorder.lines))
+
+
+GONE = Change(Address("IPPolicy", "b"), Action.CREATE, Reason.VANISHED)
+ADDED = Change(Address("IPPolicyRule", "c"), Action.DELETE, Reason.ADDED)
