@@ -11,7 +11,7 @@ import struct
 import subprocess
 import termios
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,8 +79,7 @@ LINES = {
 
 def draw(*parts: Any, width: int, color: bool = False) -> str:
     file = io.StringIO()
-    system = "standard" if color else None
-    console = Console(file=file, width=width, force_terminal=color, color_system=system, legacy_windows=False)
+    console = Console(file=file, width=width, force_terminal=color, color_system="standard" if color else None)
     console.print(*parts)
     return file.getvalue()
 
@@ -114,17 +113,21 @@ def test_the_rate_is_that_of_the_whole_run_after_its_first_second() -> None:
     assert line.state(line.tasks[0]) == State(0, 9, None, 3.0)
 
 
+def fill_disk() -> None:
+    raise OSError("full")
+
+
 def test_lines_are_printed_above_the_bar_and_it_is_erased_after_an_error() -> None:
     file = io.StringIO()
     console = Console(file=file, width=60, force_terminal=True, color_system="standard", legacy_windows=False)
     with ExitStack() as opened:
-        opened.enter_context(suppress(OSError))
+        opened.enter_context(pytest.raises(OSError, match="full"))
         drawing = opened.enter_context(show_bar(3, console))
         drawing.print("created [bold]IPPolicy/a[/bold] 12", is_bad=False)
         drawing.print("failed " + "x" * 80, is_bad=True)
         drawing.advance(2)
         drawing.line.refresh()
-        raise OSError
+        opened.callback(fill_disk)
     output = file.getvalue()
     assert "  created [bold]IPPolicy/a[/bold] 12\n" in output
     assert f"\x1b[31m  failed {'x' * 80}\x1b[0m\n" in output

@@ -78,7 +78,7 @@ class _Events:
         return list(self.did)
 
 
-def test_a_bar_and_a_handler_of_signals_are_there_during_the_calls_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bar_is_shown_and_signals_are_handled_during_the_calls_only(monkeypatch: pytest.MonkeyPatch) -> None:
     async def act() -> None:
         seen = _Events(monkeypatch)
         with seen.presenter.open:

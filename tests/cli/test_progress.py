@@ -135,7 +135,7 @@ class _Closed:
         raise OSError(errno.EIO, "closed")
 
 
-def test_an_apply_goes_on_after_its_terminal_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_apply_ignores_that_its_terminal_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     discarded: list[object] = []
     monkeypatch.setattr(output, "discard", discarded.append)
     BarReporter(cast("Bar", _Closed())).report(ENDED[0], 1)
@@ -167,8 +167,9 @@ def test_the_bar_prints_every_end_but_those_of_skipped_calls_and_failures_in_red
 @pytest.mark.parametrize("total", [9, 10, 120])
 def test_lines_are_numbered_and_aligned(capsys: pytest.CaptureFixture[str], total: int) -> None:
     reporter = LineReporter(total)
-    for number, event in enumerate([*ENDED, Retried(CALL, 2, 1.5, "busy")], 1):
+    for number, event in enumerate(ENDED, 1):
         reporter.report(event, number)
+    reporter.report(Retried(CALL, 2, 1.5, "busy"), len(ENDED))
     lines = capsys.readouterr().err.splitlines()
     digits = len(str(total))
     heads = [line[: 2 * digits + 3] for line in lines]
@@ -176,7 +177,7 @@ def test_lines_are_numbered_and_aligned(capsys: pytest.CaptureFixture[str], tota
     assert heads == [*(f"{number:>{digits}}/{total}  " for number in numbers), " " * (2 * digits + 3)]
 
 
-def test_what_is_read_is_reported_as_it_happens(capsys: pytest.CaptureFixture[str]) -> None:
+def test_waits_retries_and_notes_are_printed_as_they_happen(capsys: pytest.CaptureFixture[str]) -> None:
     for quiet in (False, True):
         progress = ReadProgress(quiet)
         progress(Waited(1.0))

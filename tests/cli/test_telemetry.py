@@ -346,7 +346,7 @@ def test_drift_is_not_counted_if_a_list_was_not_read(
 
 
 class _Recorder:
-    """A tracer and a meter that record what they are told, one line for each call."""
+    """A tracer and a meter that record their calls, one line for each."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -355,25 +355,25 @@ class _Recorder:
         one = Mock()
         for method in ("add", "record", "set"):
             setattr(
-                one, method, lambda number, labels=None, method=method: self.told(f"{name} {method}", number, labels)
+                one, method, lambda number, labels=None, method=method: self.note(f"{name} {method}", number, labels)
             )
         return one
 
     create_counter = create_histogram = create_gauge = create
 
     def start_span(self, name: str, context: object = None, **options: Any) -> Any:
-        self.told("span", name, options)
+        self.note("span", name, options)
         span = Mock()
-        span.set_attribute = lambda key, value: self.told(f"{name}: {key}", value, None)
-        span.set_status = lambda status: self.told(name, status.name, None)
-        span.end = lambda *at: self.told(f"{name}: end", *at, None)
+        span.set_attribute = lambda key, value: self.note(f"{name}: {key}", value, None)
+        span.set_status = lambda status: self.note(name, status.name, None)
+        span.end = lambda *at: self.note(f"{name}: end", *at, None)
         return span
 
-    def told(self, *words: object) -> None:
+    def note(self, *words: object) -> None:
         self.lines.append(" ".join(str(word) for word in words if word is not None))
 
 
-def test_everything_that_happens_is_told_to_the_tracer_and_the_meter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_event_is_recorded_by_the_tracer_and_the_meter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 50.0)
     recorder = _Recorder()
     telemetry = Telemetry(cast("Any", recorder), cast("Any", recorder))
@@ -387,8 +387,8 @@ def test_everything_that_happens_is_told_to_the_tracer_and_the_meter(monkeypatch
     telemetry.on_wait(2.5)
     record = TaskRecord("run-1", "shop-1", "base", 0, TaskState.SUCCEEDED)
     for ended, code in ((40.0, 0), (40.0, 2), (40.0, 1), (None, None)):
-        told = replace(record, ended=ended, exit_code=code, seconds=1.5, attempts=2, requests=7)
-        telemetry.on_task(told, "plan")
+        ended_task = replace(record, ended=ended, exit_code=code, seconds=1.5, attempts=2, requests=7)
+        telemetry.on_task(ended_task, "plan")
     telemetry.on_plan(Plan("prod", changes=(BY_HAND, GONE, ADDED), additions=(ADDED,)))
     compare_golden(Path(__file__).parent / "telemetry.txt", "".join(f"{line}\n" for line in recorder.lines))
 

@@ -20,10 +20,10 @@ def test_a_terminal_shows_that_the_project_is_read_until_it_is(
 ) -> None:
     monkeypatch.setenv("RECONCILER_BASE_URL", "https://api.example.com")
     monkeypatch.setenv("RECONCILER_API_KEY", "key")
-    shown: list[str] = []
-    monkeypatch.setattr(output, "show_progress", shown.append)
+    printed: list[str] = []
+    monkeypatch.setattr(output, "show_progress", printed.append)
     workspaces.open_workspace(Options(project=shell.root, quiet=quiet))
-    assert shown == ([""] if quiet else ["reading the project", ""])
+    assert printed == ([""] if quiet else ["reading the project", ""])
 
 
 ERROR, WARNING = Problem("odd", code="odd"), Problem("old", severity=Severity.WARNING, code="old")

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.ports import TaskEnd
 from reconciler.fleet.runs import FleetSource, reopen_run
 from reconciler.model import exit_codes
-from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState
+from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskRecord, TaskState
 from reconciler.rendering.fleet.rollup import build_rollup
 from reconciler.store.errors import Locked, LockLost, StoreError
 from reconciler.store.fleets.records import FleetRecords, task_lease
@@ -533,3 +534,30 @@ def test_a_task_is_slow_after_three_usual_intervals(
         assert any(seen.slow for seen in world.progress) is is_named
 
     play(tmp_path, THREE[:1], act, on_request=hang)
+
+
+@pytest.mark.parametrize(("rate", "limit"), [(0.0, 10.0), (1.0, 10.0), (0.3, 10.0), (0.1, 30.0)])
+def test_running_tasks_are_named_after_ten_seconds_and_three_usual_intervals(
+    monkeypatch: pytest.MonkeyPatch, rate: float, limit: float
+) -> None:
+    seen: list[FleetProgress] = []
+    moments = [limit - 0.1, limit]
+
+    def now() -> float:
+        if not moments:
+            raise asyncio.CancelledError
+        assert not seen
+        return 500 + moments.pop(0)
+
+    records = Mock(now=AsyncMock(return_value=100.0))
+    started = [TaskRecord("r", name, "web", started=at) for name, at in (("a", 40.0), ("b", 70.0), ("c", None))]
+    records.list_running = AsyncMock(return_value=started)
+    execution = coordinator._Execution(
+        Mock(), Mock(), records, Mock(), Mock(clock=Mock(now=now)), seen.append, asyncio.Event(), [],
+        None, True, 1.0, Mock(states={}), last_end=500.0,
+    )  # fmt: skip
+    monkeypatch.setattr(coordinator, "_POLL", 0)
+    monkeypatch.setattr(coordinator._Execution, "_rate", property(lambda _: rate))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(execution._watch())
+    assert [progress.slow for progress in seen] == [(("a", 60.0), ("b", 30.0), ("c", 0.0))]

@@ -11,12 +11,14 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any, cast
 
 import dask
 import pytest
-from distributed import Worker
+from distributed import Client, Future, Worker
 
 from reconciler.fleet.dask_cluster import open_cluster_pool, open_local_pool
+from reconciler.fleet.dask_pool import DaskPool, TaskError, _Batch
 from reconciler.fleet.ports import TaskEnd
 from reconciler.model.fleet import Task
 from reconciler.operations.errors import OperationError, UnusableCluster
@@ -219,3 +221,101 @@ async def wait_in_workers(folder: Path) -> None:
     """The command that the test above kills."""
     async with open_local_pool(stub_tasks.wait, 2, threads=1) as pool:
         await run_all(pool, [make_task(folder, member) for member in MEMBERS])
+
+
+# --- with a client in memory
+
+
+class Answer:
+    """A submitted task, which ends as the test says."""
+
+    def __init__(self, status: str, failure: Exception | None) -> None:
+        self.status, self.failure, self.released = status, failure, 0
+
+    async def exception(self) -> Exception | None:
+        return self.failure
+
+    def release(self) -> None:
+        self.released += 1
+
+
+class Cluster:
+    """A client of a cluster with these threads: what it was asked to run, and how that ended."""
+
+    status = "running"
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers, self.asked, self.scheduler = list(answers), list[dict[str, Any]](), self
+        self.workers = {"a": {"nthreads": 2, "resources": {"keys-eu": 1}}, "b": {"nthreads": 1, "resources": {}}}
+
+    async def identity(self) -> dict[str, Any]:
+        return {"workers": self.workers}
+
+    def submit(self, *_: object, **options: Any) -> Answer:
+        self.asked.append(options)
+        return self.answers[len(self.asked) - 1]
+
+    async def cancel(self, futures: object) -> None:
+        raise AssertionError(futures)
+
+
+ENDS = [
+    ("finished", None, ""),
+    ("cancelled", None, "the scheduler lost it"),
+    ("error", TaskError("KeyError in a.py:1\nand more"), "KeyError in a.py:1"),
+    ("error", TimeoutError("too late"), "TimeoutError: too late"),
+]
+
+
+async def test_each_end_of_a_task_has_its_error_and_frees_the_task(tmp_path: Path) -> None:
+    answers = [Answer(status, failure) for status, failure, _ in ENDS]
+    cluster = Cluster(*answers)
+    pool = DaskPool(cast("Client", cluster), "tcp://x", stub_tasks.work)
+    needs = ("", "keys-eu", "", "keys-eu")
+    tasks = [make_task(tmp_path, str(place), need) for place, need in enumerate(needs)]
+    ends = {end.task.member: end.error for end in await run_all(pool, tasks, resubmit=False)}
+    assert [ends[str(place)].startswith(error) for place, (*_, error) in enumerate(ENDS)] == [True] * 4
+    assert ends["0"] == ""
+    assert [answer.released for answer in answers] == [1] * 4
+    resources = {"keys-eu": 1 / 1024}
+    assert [asked["resources"] for asked in cluster.asked] == [resources if need else None for need in needs]
+    assert {(asked["pure"], asked["retries"]) for asked in cluster.asked} == {(False, 0)}
+    assert len({asked["key"] for asked in cluster.asked}) == 4
+
+
+def make_batch(**threads: int) -> _Batch:
+    batch = _Batch(cast("Client", Cluster()), 300.0, "tcp://x")
+    batch.threads.update({"": threads.pop("every", 0), **threads})
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("threads", "ago", "can_run"), [(1, 999.0, True), (0, None, False), (0, 299.9, True), (0, 300.0, False)]
+)
+async def test_a_resource_is_missing_only_after_the_patience(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, ago: float | None, can_run: bool
+) -> None:
+    """`ago`: when a worker with it was seen."""
+    batch = make_batch(eu=threads)
+    monkeypatch.setattr(time, "monotonic", lambda: 300.5)
+    if ago is not None:
+        batch.seen["eu"] = 300.5 - ago
+    assert batch._can_run(make_task(tmp_path, "a", "eu")) is can_run
+
+
+async def test_tasks_are_submitted_up_to_twice_the_threads_and_a_thousand_that_are_stuck(tmp_path: Path) -> None:
+    def has_room(batch: _Batch, **tasks: int) -> bool:
+        names = [(name, place) for name, number in tasks.items() for place in range(number)]
+        batch.tasks = {
+            cast("Future", (name, place)): make_task(tmp_path, "a", "" if name == "every" else name)
+            for name, place in names
+        }
+        return batch._has_room()
+
+    batch = make_batch(every=3, eu=1)
+    assert [has_room(batch, every=number) for number in (0, 5, 6, 7)] == [True, True, False, False]
+    assert [has_room(batch, every=3, eu=number) for number in (0, 2, 3, 900)] == [True, True, True, True]
+    assert [has_room(batch, every=4, eu=number) for number in (0, 1, 2, 900)] == [True, True, False, False]
+    assert [has_room(batch, asia=number) for number in (1005, 1006, 1007)] == [True, False, False]
+    batch.client.status = "connecting"
+    assert not has_room(batch)

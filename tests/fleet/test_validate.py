@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.fleet.validate import FleetValidation, check_variables, validate_fleet
+from reconciler.fleet.validate import FleetValidation, ProjectValidation, _merge, check_variables, validate_fleet
+from reconciler.model.fleet import FleetProject
+from reconciler.model.problem import Position, Problem
+from reconciler.operations.results import ValidationResult
 from reconciler.operations.runtime import Runtime
 from reconciler.project.fleets.load import load_fleet
 from reconciler.project.fleets.waves import assign_waves
@@ -154,3 +157,14 @@ def test_the_example_is_valid() -> None:
         "early": 2,
         "everyone": 3,
     }
+
+
+def test_a_problem_without_a_place_has_none_in_the_fleet_either() -> None:
+    """Others have the path of their project, which may be above the folder of the fleet file."""
+    placed = Problem("odd", position=Position("manifests/a.yaml", 3, 1), code="odd")
+    placeless = Problem("odd", code="odd")
+    result = ValidationResult(None, (placed, placeless))
+    for path, below, expected in (("shop", ".", "shop/"), ("shop", "fleets", "fleets/shop/"), (".", ".", "")):
+        found = _merge([ProjectValidation(FleetProject("shop", path), "", 1, result)], below)
+        positions = [problem.position for problem in found]
+        assert positions == [Position(f"{expected}manifests/a.yaml", 3, 1), None]

@@ -12,19 +12,22 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.api.clock import MachineClock
+from reconciler.engine.ports import Failure, Refused
 from reconciler.fleet import coordinator, worker
+from reconciler.fleet.keys import KeyNotFound
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
-from reconciler.model.fleet import Run, RunState, RunVerb, Shape, Task, TaskRecord, TaskState
+from reconciler.model.fleet import Run, RunState, RunVerb, Shape, Task, TaskRecord, TaskState, Wave
 from reconciler.model.health import Health, HealthRow, State
 from reconciler.model.history import CheckedHealth
 from reconciler.model.plan import Plan
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import Problem, Rejected, Severity
 from reconciler.model.value import Secret
-from reconciler.store.errors import LockLost, Unavailable
+from reconciler.operations.errors import OperationError
+from reconciler.store.errors import Locked, LockLost, StoreError, Unavailable
 from reconciler.store.fleets.records import FleetRecords, task_lease
 from reconciler.store.fleets.requests import HEARTBEAT_SECONDS, WINDOW
 from reconciler.store.lock import LOCK_SECONDS
@@ -728,3 +731,102 @@ def test_a_reason_is_one_line_of_at_most_500_characters(length: int, cut: int) -
     found = worker._one_line("x" * length)
     assert (len(found), found.endswith("…")) == (cut, length > 500)
     assert worker._one_line("a\n  b\x1b") == "a b\\x1b"
+
+
+# --- what fails a task, and what is tried again
+
+OLD = Problem("it is old", severity=Severity.WARNING, code="old")
+FAILURES: list[tuple[Exception, int, str]] = [
+    (Rejected((OLD, PROBLEM)), 1, "it is wrong"),
+    (Rejected((PROBLEM, OLD, VIOLATION, PROBLEM)), 1, "it is wrong (and 2 more)"),
+    (Rejected((OLD,)), 1, "invalid"),
+    (OperationError("there is no such project"), 1, "there is no such project"),
+    (KeyNotFound("no API key"), 1, "no API key"),
+    (Refused("denied", status=403), exit_codes.AUTH, "denied"),
+    (Refused("invalid", status=400), 1, "invalid"),
+    (Failure("cannot reach it"), 1, "cannot reach it"),
+    (StoreError("the store is damaged"), 1, "the store is damaged"),
+    (OSError("no space left"), 1, "no space left"),
+]
+
+
+def attempt_of(record: TaskRecord, verb: RunVerb = RunVerb.PLAN, records: object = None) -> worker._Attempt:
+    task = Task("run", "shops", "acme", "web", verb, "/srv", "fleet.yaml")
+    context = worker.WorkerContext(records, "state/fleet.db", Path("cache"))  # type: ignore[arg-type]
+    return worker._Attempt(task, record, context, (), asyncio.Event())
+
+
+RUNNING = TaskRecord("run", "acme", "web", state=TaskState.RUNNING)
+
+
+@pytest.mark.parametrize(("error", "code", "reason"), FAILURES, ids=lambda value: type(value).__name__)
+def test_a_failure_of_the_member_is_the_result_of_its_task(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, reason: str
+) -> None:
+    async def fail(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(worker._Attempt, "_load", fail)
+    for record, begun in ((RUNNING, False), (RUNNING, True), (replace(RUNNING, changes={"A/b": "00"}), False)):
+        attempt = attempt_of(record)
+        if begun:
+            attempt.begun.set()
+        found = asyncio.run(attempt._run_once())
+        expected = exit_codes.PARTLY if begun or record.changes else code
+        assert found is not None
+        assert (found.state, found.exit_code, found.reason) == (TaskState.FAILED, expected, reason)
+
+
+LOCKED = Locked("stack web", "applied", "host", 1, "noon", 60.0)
+
+
+@pytest.mark.parametrize("error", [LOCKED, Unavailable("the store", "it restarts")])
+def test_a_temporary_failure_is_no_result(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    async def fail(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(worker._Attempt, "_load", fail)
+    with pytest.raises(type(error)):
+        asyncio.run(attempt_of(RUNNING)._run_once())
+
+
+LATE = "it did not finish within progress_deadline (0 s)"
+DONE = replace(RUNNING, state=TaskState.SUCCEEDED)
+WRONG = replace(RUNNING, state=TaskState.FAILED, exit_code=1, reason="wrong")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "result", "reason"),
+    [
+        (0.0, DONE, ""),
+        (0.0, WRONG, "wrong"),
+        (0.0, None, None),
+        (0.03, DONE, ""),
+        (0.03, WRONG, LATE),
+        (0.03, None, LATE),
+        (9.0, DONE, LATE),
+    ],
+)
+def test_a_deadline_fails_only_what_has_not_succeeded_when_it_passes(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, result: TaskRecord | None, reason: str | None
+) -> None:
+    """An attempt goes on for a while after the deadline, and is cancelled then."""
+    wave = Wave("w", progress_deadline=0.02)
+    found_run = Run("run", "shops", RunVerb.APPLY, "/srv", "fleet.yaml", "", 0.0, waves=(wave,))
+
+    class Records:
+        async def find_run(self, fleet: str, run: str) -> Run:
+            assert (fleet, run) == ("shops", "run")
+            return found_run
+
+    async def work(attempt: worker._Attempt, _: object, run: Run) -> TaskRecord | None:
+        assert run is found_run
+        await asyncio.sleep(seconds)
+        assert attempt.stop.is_set() is (seconds > 0.02)
+        return result
+
+    monkeypatch.setattr(worker, "_GRACE", 0.05)
+    monkeypatch.setattr(worker._Attempt, "_run", work)
+    attempt = attempt_of(RUNNING, RunVerb.APPLY, Records())
+    found = asyncio.run(attempt._run_until_deadline(None))  # type: ignore[arg-type]
+    assert (None if found is None else found.reason) == reason
