@@ -68,7 +68,7 @@ def describe_actor(row: HealthRow) -> str:
     """Who acts and what to do: `zone owner: set shop.example.com CNAME …`"""
     actor, advice = row.health.actor, row.health.advice
     if actor and not advice:
-        return f"the {actor} acts"
+        return "you act" if actor is Actor.YOU else f"the {actor} acts"
     return ": ".join(filter(None, (actor, advice)))
 
 
@@ -111,7 +111,7 @@ def _wrap(text: str, indent: int, width: int) -> Iterator[str]:
     text = terminal_text.sanitize(text)
     start = len(text) - len(text.lstrip(" "))
     first, *rest = terminal_text.wrap(text.lstrip(" "), max(20, width - indent)) or [""]
-    yield f"{' ' * start}{first}"
+    yield f"{' ' * start}{first.rstrip()}"
     yield from (f"{' ' * indent}{line}" for line in rest)
 
 

@@ -18,6 +18,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason, Risk
 from reconciler.model.plan import Approval, ApprovalItem, Plan
 from reconciler.model.value import Secret
+from reconciler.rendering.html import access_list
 from reconciler.rendering.html.plan_page import render_page
 from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.ci_annotations import render_github, render_gitlab
@@ -319,3 +320,35 @@ def test_no_text_of_an_entry_point_ends_the_data_of_the_page(text: str) -> None:
     entry = replace(enter(f"https://{text}", text, host=text), unknown=(text,), stack=text)
     rows, _ = read_list(render_page(Plan("s"), entries=[entry, enter(f"</script>{text}", "<!--")]))
     assert len(rows) == 2
+
+
+@pytest.mark.parametrize("most", range(9))
+def test_a_page_lists_changes_before_public_entry_points_and_those_before_unknown_ones(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Public and unknown weighs as much as a change; of equal weight, the first ones stay."""
+    monkeypatch.setattr(access_list, "_MOST", most)
+    entries, changes = [], []
+    for place in range(8):
+        is_changed, is_public, is_unknown = bool(place & 4), bool(place & 2), bool(place & 1)
+        entry = AccessEntry(f"https://{place}", "https", str(place), 443, "", False, "public", "everyone", is_public,
+                            ("not read",) if is_unknown else ())  # fmt: skip
+        entries.append(entry)
+        changes += [replace(WIDENED, entry_point=entry.entry_point)] if is_changed else []
+    listed = access_list.build_list(entries, changes, build_outline(Plan("prod")), Flavour.PLAN)
+    listing = [7, 6, 5, 3, 4, 2, 1, 0][:most]
+    assert [row[0] for row in listed.data["rows"]] == [f"https://{place}" for place in sorted(listing)]
+    assert (listed.number, listed.more) == (most, 8 - most)
+    assert (listed.changed, listed.public, listed.unknown) == tuple(
+        sum(bool(place & bit) for place in listing) for bit in (4, 2, 1)
+    )
+
+
+@pytest.mark.parametrize("number", [0, 1, 12, 13, 14])
+def test_a_row_has_twelve_resources(number: int) -> None:
+    names = tuple(f"IPPolicy/{place}" for place in range(number))
+    entry = AccessEntry("https://a", "https", "a", 443, "", False, "public", "everyone", True, names, names)
+    data = access_list.build_list([entry], [], build_outline(Plan("prod")), Flavour.PLAN).data
+    more = [f"and {number - 12} more"] if number > 12 else []
+    for place in (4, 5):
+        assert [data["texts"][index] for index in data["rows"][0][place]] == [*names[:12], *more]

@@ -14,6 +14,7 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Position
 from reconciler.model.value import Ref, Secret
+from reconciler.rendering import agent_config
 from reconciler.rendering.agent_config import find_regional_domain, merge, render_file
 
 NAMES = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda name: name[0].isalnum())
@@ -235,3 +236,12 @@ def test_the_regional_domain_is_the_requested_one_below_the_ingress() -> None:
     assert find_regional_domain(domains, "connect.example.com", "jp") is None
     assert find_regional_domain(domains[:1], "connect.example.com", None) == "eu.connect.example.com"
     assert find_regional_domain(["evil.test"], "connect.example.com", None) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 301, "1e999", ".inf", "1e3", "no", "1", "null", "web:80", "", "~", "a: b", "0x1f"]
+)
+def test_text_that_a_reader_takes_for_something_else_is_quoted(text: str) -> None:
+    written = yaml.dump({"addr": text}, Dumper=agent_config._Dumper)
+    assert (written == f"addr: {text}\n") is (text == "web:80")
+    assert yaml.safe_load(written) == {"addr": text}

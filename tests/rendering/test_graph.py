@@ -139,3 +139,10 @@ def test_no_edge_passes_through_a_box(needs: dict[Address, set[Address]]) -> Non
         for x, y in points_of(edge.attrib["d"]):
             inside = [box for box in boxes if 0.1 < x - box[0] < box[2] - 0.1 and 0.1 < y - box[1] < box[3] - 0.1]
             assert not inside, (edge.attrib["d"], inside)
+
+
+def test_a_layer_is_in_the_order_of_its_neighbors() -> None:
+    low, high = (Address("IPPolicy", name) for name in ("a", "b"))
+    first, second, third = (Address("TLSEdge", name) for name in ("a", "b", "c"))
+    drawn = graph.build_resource_graph({first: [high], second: [low], third: [low], low: [], high: []})
+    assert graph.order_layers(drawn) == [["IPPolicy/b", "IPPolicy/a"], ["TLSEdge/a", "TLSEdge/b", "TLSEdge/c"]]

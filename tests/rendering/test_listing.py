@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
 from reconciler.rendering import listing
 from tests.harness.builders import live, record
+from tests.harness.golden import compare_golden
 
 OWNER = "prod TLSEdge/payments-of-shop"
 
@@ -96,3 +98,27 @@ def test_an_object_has_the_owner_that_is_known(stack: str, address: str, owner: 
 )
 def test_an_object_is_described_by_its_first_text_of_one_line(body: dict[str, Json], name: str) -> None:
     assert listing._describe(kinds.get("IPPolicy"), body) == name
+
+
+def test_tables_have_the_expected_columns() -> None:
+    time = "2026-03-01T04:05:06Z"
+    bodies: list[dict[str, Json]] = [
+        {"description": "Office", "created_at": time},
+        {"description": "started", "started_at": time},
+        {"description": "both", "created_at": time, "started_at": "2025-01-01T00:00:00Z"},
+        {"description": "x" * 70},
+        {},
+    ]
+    lives = [
+        live("TLSEdge", f"edgtls_{place}", body, owner=record(f"TLSEdge/e{place}", {}) if place % 2 else None)
+        for place, body in enumerate(bodies)
+    ]
+    edges = kinds.get("TLSEdge")
+    rows = [
+        listing.Row(edges, live, "prod" if place % 2 else "", f"TLSEdge/e{place}" if place % 2 else "")
+        for place, live in enumerate(lives)
+    ]
+    tables = [listing.render_table(edges, lives, width) for width in (50, 75, 160)]
+    tables += [listing.render_all_table(rows, width) for width in (50, 90, 160)]
+    tables += [listing.render_all_json(rows[:2], {"TLSEdge": "refused"}), listing.render_all_table([], 80)]
+    compare_golden(Path(__file__).parent / "pages" / "listing.txt", "\n".join(f"{table}----\n" for table in tables))

@@ -65,6 +65,28 @@ def test_a_plan_is_shortened_to_a_limit(limit: int) -> None:
     compare(f"crowded-{limit}.md", page)
 
 
+def test_less_room_leaves_out_more() -> None:
+    """What is left out at each limit: rows of lists, fields, changes and calls."""
+    lines = []
+    for limit in (500, 2_000, 2_500, 3_000, *range(4_000, 20_000, 1_000)):
+        page = render_markdown(CROWDED, COVER, limit=limit)
+        left_out = [line for line in page.splitlines() if "… " in line or "fit a comment" in line]
+        lines += [f"limit {limit:,}: {len(page):,} characters", *(f"  {line[:150]}" for line in left_out)]
+    compare("crowded-limits.txt", "\n".join((*lines, "")))
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 39, 40, 41, 42])
+def test_forty_kinds_are_in_the_table_and_several_have_a_row_of_all(number: int) -> None:
+    kinds = [f"Kind{place:02}" for place in range(number)]
+    changes = [Change(Address(kind, "a"), Action.UPDATE, Reason.FIELDS) for kind in kinds]
+    table = [line for line in render_markdown(Plan("prod", changes=tuple(changes))).splitlines() if line[:2] == "| "]
+    assert table[2:] == [
+        *(f"| `{kind}` | 1 |" for kind in kinds[:40]),
+        *([f"| … {count(number - 40, 'more kind')} | |"] if number > 40 else []),
+        *([f"| **all** | **{number}** |"] if number > 1 else []),
+    ]
+
+
 @pytest.mark.parametrize("others", [0, 1, 2])
 @pytest.mark.parametrize("deletions", [0, 1, 2])
 def test_omitted_changes_are_counted_by_what_they_are(deletions: int, others: int) -> None:

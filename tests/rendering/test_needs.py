@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
@@ -118,3 +119,18 @@ def test_each_missing_approval_is_a_need(plan: Plan) -> None:
 def test_a_missing_approval_of_access_without_its_row_is_still_a_need() -> None:
     (need,) = needs_of(replace(REVIEWED, access=(), changes=(), additions=()))
     assert need.text == "Change of https://pay.example.com widens access."
+
+
+@pytest.mark.parametrize(
+    ("why", "is_of_all", "text"),
+    [
+        ("irreversible: cannot be recovered after deletion", False, " cannot be undone"),
+        ("irreversible: cannot be recovered after deletion", True, ": irreversible: cannot be recovered"),
+        ("more than 20 % of them", False, ": more than 20 % of them."),
+        ("more than 20 % of them", True, ": more than 20 % of them."),
+    ],
+)
+def test_an_approval_of_all_changes_has_the_reason_of_its_rule(why: str, is_of_all: bool, text: str) -> None:
+    items = (ApprovalItem("*", "", "1"),) if is_of_all else DELETE.items
+    (need, *_) = needs_of(Plan("prod", changes=(GONE,), approvals=(replace(DELETE, why=why, items=items),)))
+    assert text in need.text

@@ -265,3 +265,15 @@ def test_a_change_with_other_users_in_one_environment_remains_one_change() -> No
     )
     (row,) = build_overview([small, large]).rows.changes
     assert (row.users, row.user_count) == (("HTTPSEdge/a", "HTTPSEdge/b"), 2)
+
+
+@pytest.mark.parametrize(
+    ("planned", "unplanned", "is_one"),
+    [(0, [], False), (0, ["qa"], False), (1, [], True), (1, ["qa"], False), (2, [], False)],
+)
+def test_an_overview_is_of_one_plan_only_without_other_environments(
+    planned: int, unplanned: list[str], is_one: bool
+) -> None:
+    overview = build_overview([of(f"e{place}") for place in range(planned)], unplanned)
+    assert overview.is_of_one is is_one
+    assert len(overview.environments) == planned + len(unplanned)

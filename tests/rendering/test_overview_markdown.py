@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -166,3 +167,15 @@ def test_several_plans_show_no_secret(several: list[Plan]) -> None:
     page = render_overview([replace(plan, environment=f"env-{number}") for number, plan in enumerate(several)])
     assert "hunter2" not in page
     assert "correct horse" not in page
+
+
+@pytest.mark.parametrize(
+    ("number", "more"), [(49, []), (50, []), (51, ["1 more environment"]), (52, ["2 more environments"])]
+)
+def test_fifty_environments_are_in_the_table(number: int, more: list[str]) -> None:
+    page = render_overview([Plan("prod", environment=f"e{place}") for place in range(number)])
+    rows = [
+        line for line in page.splitlines() if line.startswith("| ") and not line.startswith(("| environment", "| -"))
+    ]
+    assert [row.split(" | ")[0].removeprefix("| … ") for row in rows[50:]] == more
+    assert len(rows) == min(number, 50) + len(more)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from reconciler.model.health import Actor, State
 from reconciler.model.status import Due, Sync, Synced
 from reconciler.rendering import status as rendering
 from reconciler.rendering.html.status_page import render_page
+from tests.harness.golden import compare_golden
 from tests.harness.statuses import DAY, NOW, build_status, row
+from tests.rendering.html_outline import outline
 
 ILL = build_status(
     row("shop", State.DEGRADED, "the certificate waits for DNS", Actor.ZONE_OWNER, "set shop.example.com CNAME x.test"),
@@ -78,3 +83,40 @@ def test_health_has_the_number_of_objects_in_each_state_and_names_the_check_of_r
     assert rendering.describe_health(ILL) == "1 degraded, 1 progressing, 1 unknown, 1 healthy"
     assert rendering.describe_health(replace(ILL, is_verified=True)).endswith("1 healthy, checked with name servers")
     assert rendering.describe_health(build_status()) == "no resource has health"
+
+
+NAMES = tuple(f"IPPolicy/office-{number}" for number in range(12))
+LARGE = replace(
+    build_status(
+        row("mail", State.PROGRESSING, "the certificate waits", Actor.YOU),
+        row("shop", State.DEGRADED, "the certificate waits for DNS", Actor.ZONE_OWNER, "set shop.example.com CNAME x"),
+        row("auth", State.DEGRADED, "the platform refuses it"),
+        row("web", State.PROGRESSING, "the certificate is being obtained", Actor.PLATFORM),
+        row("lost", State.UNKNOWN, actor=Actor.YOU, advice="read it again"),
+        row("good", State.HEALTHY),
+        sync=Sync(Synced.DRIFT, NOW, drifted=NAMES, pending=NAMES[:10], why="1 list could not be read"),
+        dates=(Due(NOW + DAY, "Token/ci", "expires"), Due(NOW + 3 * DAY, "TLSCertificate/shop", "expires")),
+    ),
+    environment="prod",
+    is_verified=True,
+)
+SMALL = build_status(sync=Sync(Synced.YES, NOW - 2 * DAY, is_now=False, pending=NAMES[:1], why="unknown: no API key"))
+FORMATS: Mapping[str, Callable[[], str]] = {
+    "text-40": lambda: rendering.render_text(LARGE, 40),
+    "text-100": lambda: rendering.render_text(LARGE, 100),
+    "markdown": lambda: rendering.render_markdown(LARGE),
+    "json": lambda: rendering.render_json(LARGE),
+    "page": lambda: outline(render_page(LARGE)),
+    "small": lambda: rendering.render_text(SMALL, 60) + rendering.render_markdown(SMALL) + outline(render_page(SMALL)),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_status_with_rows_of_every_sort_is_rendered(name: str) -> None:
+    compare_golden(Path(__file__).parent / "pages" / "status" / f"{name}.txt", FORMATS[name]())
+
+
+@pytest.mark.parametrize(("number", "ending"), [(9, "office-8"), (10, "office-9"), (11, "office-9 and 1 more")])
+def test_ten_resources_that_differ_are_named(number: int, ending: str) -> None:
+    status = build_status(sync=Sync(Synced.DRIFT, NOW, drifted=NAMES[:number]))
+    assert rendering.render_text(status, 400).splitlines()[2].endswith(ending)

@@ -287,3 +287,17 @@ def test_a_position_is_beside_its_resource_at_any_width() -> None:
     for width in (80, 200):
         page = text.render_text(WHOLE, width=width)
         assert "  ~ TLSEdge/payments  manifests/payments.yaml:12\n" in page
+
+
+@pytest.mark.parametrize("cells", [47, 48, 49])
+@pytest.mark.parametrize("kind", ["text", "lines", "list", "dict"])
+def test_a_nested_value_of_more_than_48_cells_is_below_its_key(kind: str, cells: int) -> None:
+    """A text of one line stays on the line of its key."""
+    inner = "a" * cells
+    value = {"text": inner[2:], "lines": f"{inner[5:]}\nb", "list": [inner[4:]], "dict": {"k": inner[7:]}}[kind]
+    change = Change(
+        Address("IPPolicy", "a"), Action.UPDATE, Reason.FIELDS, "ipp_1", (FieldChange("f", None, {"key": value}),)
+    )
+    (field,) = build_outline(Plan("prod", changes=(change,))).changes[0].fields
+    assert field.new is not None
+    assert (field.new.lines[0] == "key:") is (cells > 48 and kind != "text")
