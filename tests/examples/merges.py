@@ -60,9 +60,18 @@ class Repository:
         command = [*GIT, "-C", str(at or self.origin), *words]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
+    def find(self, name: str, at: Path | None = None) -> str:
+        """The commit of a branch, or of HEAD; empty if there is no such branch. Read from files: Git is asked often."""
+        folder = (at or self.origin) / ".git"
+        if name == "HEAD":
+            text = (folder / name).read_text().strip()
+            return self.find(text.removeprefix("ref: refs/heads/"), at) if text.startswith("ref: ") else text
+        file = folder / "refs/heads" / name
+        return file.read_text().strip() if file.is_file() else ""
+
     def commit(self, branch: str, files: Mapping[str, str | None], start: str = "main") -> str:
         """Changes files on a branch, which is created if it does not exist; None deletes a file."""
-        if self.git("branch", "--list", branch):
+        if self.find(branch):
             self.git("checkout", "--quiet", branch)
         elif branch != "main":
             self.git("checkout", "--quiet", "-b", branch, start)
@@ -75,7 +84,7 @@ class Repository:
                 file.write_text(text)
         self.git("add", "--all", "--force")
         self.git("commit", "--quiet", "--allow-empty", "--message", f"change {branch}")
-        return self.git("rev-parse", branch)
+        return self.find(branch)
 
     def save(self, folder: Path) -> Saved:
         shutil.copytree(self.origin, folder / "origin")
@@ -89,7 +98,7 @@ class Repository:
         self.forge.requests, self.forge.runs = copy.deepcopy((list(saved.requests), list(saved.runs)))
 
     def open(self, branch: str, base: str = "main") -> Change:
-        return self.forge.open(self.git("rev-parse", branch), base)
+        return self.forge.open(self.find(branch), base)
 
     def plan(self, request: Change, *words: str) -> Output:
         """The pipeline of a request: it plans the merge of its head with its base, and uploads the plan."""
@@ -97,7 +106,7 @@ class Repository:
         self.git("merge", "--quiet", "--no-edit", request.head, at=project.root)
         sides = {"base": {"ref": request.base}, "head": {"sha": request.head}}
         event = {"pull_request": {"number": request.number, **sides}}
-        project.environ |= self._github(event, "pull_request", self.git("rev-parse", "HEAD", at=project.root))
+        project.environ |= self._github(event, "pull_request", self.find("HEAD", project.root))
         if self.host == "gitlab":
             project.environ |= {
                 **self._gitlab(request.head),
@@ -120,23 +129,23 @@ class Repository:
         """Merges requests into their base with one push, as a merge queue does; returns the push."""
         branch = requests[0].base
         self.git("checkout", "--quiet", branch)
-        before = self.git("rev-parse", "HEAD")
+        before = self.find("HEAD")
         for request in requests:
-            start = self.git("rev-parse", "HEAD")
+            start = self.find("HEAD")
             getattr(self, f"_{how}")(request)
-            request.merge = request.merge or (self.git("rev-parse", "HEAD") if self.host == "github" else None)
+            request.merge = request.merge or (self.find("HEAD") if self.host == "github" else None)
             request.merged = self.git("rev-list", f"{start}..HEAD").split()
             request.state = "merged"
-        return Push(before, self.git("rev-parse", "HEAD"), branch)
+        return Push(before, self.find("HEAD"), branch)
 
     def _merge(self, request: Change) -> None:
         self.git("merge", "--quiet", "--no-ff", "--no-edit", request.head)
-        request.merge = self.git("rev-parse", "HEAD")
+        request.merge = self.find("HEAD")
 
     def _squash(self, request: Change) -> None:
         self.git("merge", "--quiet", "--squash", request.head)
         self.git("commit", "--quiet", "--message", f"squashed {request.number}")
-        request.squash = self.git("rev-parse", "HEAD")
+        request.squash = self.find("HEAD")
 
     def _rebase(self, request: Change) -> None:
         base = self.git("merge-base", "HEAD", request.head)
@@ -144,7 +153,7 @@ class Repository:
             self.git("cherry-pick", "--allow-empty", commit)
             self.git("commit", "--quiet", "--amend", "--no-edit", "--allow-empty", "--reset-author")
         if self.host == "gitlab":  # the branch is rebased, then the base is fast-forwarded
-            request.head = self.git("rev-parse", "HEAD")
+            request.head = self.find("HEAD")
 
     def _forward(self, request: Change) -> None:
         self.git("merge", "--quiet", "--ff-only", request.head)

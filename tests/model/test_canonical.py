@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pytest
@@ -85,6 +86,7 @@ def _object(fields: tuple[Field, ...]) -> st.SearchStrategy[Value]:
     return st.fixed_dictionaries(always, optional=some)
 
 
+@cache
 def specs(kind: Kind) -> st.SearchStrategy[dict[str, Value]]:
     """Declarations of one field each, since each field has its own canonical form."""
     return st.one_of([st.fixed_dictionaries({field.name: st.none() | field_values(field)}) for field in kind.fields])
