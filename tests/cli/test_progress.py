@@ -9,14 +9,19 @@ from collections.abc import Callable
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from reconciler.cli.applying.bar import Bar, Line
 from reconciler.cli.applying.progress import BarReporter, EventFileReporter, EventLog, LineReporter
+from reconciler.cli.fleets.progress import LineReporter as FleetLines
+from reconciler.cli.fleets.progress import describe_progress
 from reconciler.cli.terminal import output
 from reconciler.cli.terminal.wait_notices import ReadProgress
+from reconciler.fleet.coordinator import FleetProgress
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome, Retried, Waited
+from reconciler.model.fleet import TaskState
 from reconciler.model.plan import Call, Verb
 from reconciler.operations.reporting import ListRead, Note, OperationEvent, ReadRetried
 from tests.cli.test_bar import terminal
@@ -192,3 +197,54 @@ def test_waits_retries_and_notes_are_printed_as_they_happen(capsys: pytest.Captu
         "a detail",
         "a note",
     ]
+
+
+# --- a fleet
+
+SOME = {TaskState.SUCCEEDED: 3, TaskState.FAILED: 1, TaskState.RUNNING: 2, TaskState.WAITING: 4}
+SLOW = tuple((f"m{place}", 30.0 * place) for place in range(5, 0, -1))
+FLEETS = [
+    (FleetProgress({TaskState.WAITING: 1}, "", 0.0), "0 of 1 done, 1 waiting"),
+    (FleetProgress(SOME, "w", 0.5), "4 of 10 done, 1 failed, 6 waiting, 0.5/s, about 12 s left"),
+    (FleetProgress(SOME, "w", 0.5, "paused"), "4 of 10 done, 1 failed, 6 waiting; the run waits: paused"),
+    (
+        FleetProgress(SOME, "w", 0.5, slow=SLOW[:3]),
+        "4 of 10 done, 1 failed, 6 waiting, waiting for m5 (2 min), m4 (2 min), m3 (90 s)",
+    ),
+    (
+        FleetProgress(SOME, "w", 0.5, slow=SLOW),
+        "4 of 10 done, 1 failed, 6 waiting, waiting for m5 (2 min), m4 (2 min), m3 (90 s) and 2 more",
+    ),
+    (FleetProgress({TaskState.SUCCEEDED: 9}, "w", 2.0), "9 of 9 done, 2.0/s"),
+]
+
+
+@pytest.mark.parametrize(("progress", "text"), FLEETS)
+def test_the_progress_of_a_fleet_is_one_line(progress: FleetProgress, text: str) -> None:
+    assert describe_progress("planning", progress) == f"planning: {text}"
+
+
+def test_a_line_about_a_fleet_is_printed_every_ten_seconds_and_when_the_wave_or_the_wait_changes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = 100.0
+    report = FleetLines("planning", lambda: now)
+    first, other = FLEETS[1][0], FLEETS[2][0]
+    printed = []
+    for moment, progress in (
+        (100.0, first),
+        (109.9, first),
+        (110.0, first),
+        (111.0, replace(first, wave="next")),
+        (112.0, replace(first, wave="next")),
+        (113.0, other),
+        (114.0, other),
+        (115.0, first),
+        (124.9, first),
+        (125.0, first),
+    ):
+        now = moment
+        report(progress)
+        if capsys.readouterr().err:
+            printed.append(moment)
+    assert printed == [110.0, 111.0, 113.0, 115.0, 125.0]
