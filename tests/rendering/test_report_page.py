@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -18,8 +19,10 @@ from reconciler.model.health import Health, HealthRow, State
 from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening, Past, Run
 from reconciler.rendering.html import chart, report_page
 from reconciler.rendering.html.report_page import list_drift_periods
+from tests.harness.golden import compare_golden
 from tests.harness.tiers import examples
 from tests.rendering import hostile
+from tests.rendering.html_outline import outline
 from tests.rendering.plans import CONTEXT
 from tests.rendering.test_html import Tags
 
@@ -395,3 +398,76 @@ def test_kinds_are_compared_with_the_one_that_has_the_most_periods() -> None:
 def test_the_highest_bar_is_at_or_below_a_round_number(number: int, top: int) -> None:
     bars = [chart.Bar("day", "", {"create": number}, 0)]
     assert [mark for _, mark in chart.draw_chart(bars).lines] == [0, top // 2, top]
+
+
+SHOP = HealthRow("ReservedDomain/shop", "rd_1", Health(State.DEGRADED, "the certificate waits for DNS", "set a CNAME"))
+CHECKS = (
+    drift_check(1, *(platform_change(Address("BotUser", f"b-{place}"), "name") for place in range(8))),
+    DriftCheck(
+        2 * DAY,
+        10,
+        "abc",
+        (
+            platform_change(A, "x", "y"),
+            git_change(B),
+            DriftedResource(Address("BotUser", "c"), Action.UPDATE, Reason.FIELDS, ChangedBy.BOTH),
+        ),
+        complete=False,
+        openings=(Opening("https://a.example.com", Verdict.WIDENS, "10.0.0.0/8", "everyone"),),
+        health=CheckedHealth(4, (SHOP, HealthRow("", "rd_2", Health(State.UNKNOWN, "not read")))),
+    ),
+    DriftCheck(
+        4 * DAY,
+        11,
+        "abd",
+        (platform_change(A, "z"), DriftedResource(B, Action.UPDATE, Reason.FIELDS, ChangedBy.UNKNOWN)),
+        openings=(Opening("tcp://b.example.com:1", Verdict.EXPOSES, "nobody", "everyone", is_certain=False),),
+        health=CheckedHealth(
+            5,
+            (
+                SHOP,
+                HealthRow("TLSCertificate/a", "c_1", Health(State.HEALTHY, due=12 * DAY)),
+                HealthRow("TLSCertificate/b", "c_2", Health(State.PROGRESSING, "is obtained", due=60 * DAY)),
+            ),
+        ),
+    ),
+)
+RUNS = (
+    Run("apply", DAY, DAY + 70, "applied", {Outcome.DONE: 3, Outcome.ALREADY: 1}, "abc", "kim"),
+    Run("apply", 2 * DAY, 2 * DAY + 1, "partial", {Outcome.DONE: 1, Outcome.FAILED: 2, Outcome.SKIPPED: 3}),
+    Run("destroy", 3 * DAY, None, "", {Outcome.UNKNOWN: 1}),
+    Run("apply", 4 * DAY, 4 * DAY, "unchanged"),
+    Run("apply", 5 * DAY, 5 * DAY, "of a later version"),
+)
+
+
+@pytest.mark.parametrize("name", ["whole", "empty"])
+def test_a_report_has_the_expected_elements(name: str) -> None:
+    past = Past(CHECKS, RUNS, {A: 5 * DAY}) if name == "whole" else Past()
+    written = report_page.render_page("prod", past, now=10 * DAY, days=90, context=CONTEXT)
+    compare_golden(Path(__file__).parent / "pages" / f"page-report-{name}.txt", outline(written))
+
+
+@pytest.mark.parametrize("number", [99, 100, 101, 120, 121])
+def test_a_report_has_the_latest_hundred_rows_of_each_table(number: int) -> None:
+    checks = tuple(drift_check(day, platform_change(Address("BotUser", f"b-{day}"))) for day in range(number))
+    runs = tuple(Run("apply", day * DAY, day * DAY + 1, "applied", {Outcome.DONE: 1}) for day in range(number))
+    written = outline(report_page.render_page("prod", Past(checks, runs), now=200 * DAY, days=200))
+    title = f"| {number} drift checks{', the latest 100' if number > 100 else ''}\n"
+    assert title in written
+    assert [written.count(f" tr id='{table}") for table in ("l", "r")] == [min(number, 100)] * 2
+    assert written.count("rect class='bar") == 2 * min(number, 120) + 1
+
+
+@pytest.mark.parametrize("highest", [0, 1, 2, 3, 6, 9, 12, 13, 16, 17, 20, 21, 160, 161])
+def test_a_chart_has_the_expected_geometry(highest: int) -> None:
+    tops = [2, 2, 2, 4, 6, 10, 12, 16, 16, 20, 20, 40, 160, 200]
+    top = dict(zip([0, 1, 2, 3, 6, 9, 12, 13, 16, 17, 20, 21, 160, 161], tops, strict=True))[highest]
+    drawn = chart.draw_chart([chart.Bar("a", "", {"x": highest, "y": 0}, 1), chart.Bar("b", "", {}, 2)])
+    assert [mark for _, mark in drawn.lines] == [0, top // 2, top]
+    assert [height for height, _ in drawn.lines] == [176, 93, 10]
+    first, second = drawn.slots
+    high = highest / top * 166
+    pieces = [(piece.hue, round(piece.y, 6), round(piece.height, 6)) for piece in first.pieces]
+    assert pieces == [("x", round(176 - high, 6), round(high, 6))] * bool(highest)
+    assert (first.x, first.width, second.x, second.width, second.pieces) == (998, 44, 1118, 44, ())
