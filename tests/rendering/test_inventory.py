@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +11,10 @@ from msgspec.structs import replace
 from reconciler.model.access_entry import AccessEntry
 from reconciler.rendering import terminal_text
 from reconciler.rendering.inventory import render_json, render_markdown, render_text, summarize
+from reconciler.rendering.summary import render_markdown as render_summary
+from reconciler.rendering.summary import summarize_access
+from tests.harness.golden import compare_golden
+from tests.rendering.plans import list_ways_in
 
 HOSTILE = "a\x1b[31m|`<b>\u202e::error::##[error]\n"
 
@@ -59,3 +64,10 @@ def test_only_places_that_clients_connect_to_are_counted(entries: list[AccessEnt
     assert summarize(entries) == text
     assert render_text(entries, 100).endswith(f"{text}\n")
     assert text in render_markdown(entries)
+
+
+def test_ways_in_have_the_expected_lines() -> None:
+    entries = list_ways_in(6)
+    summaries = [render_summary(summarize_access(entries, names)) for names in ({}, {"TLSEdge": "refused"})]
+    texts = (render_text(entries, 50), render_text(entries, 100), render_markdown(entries), *summaries)
+    compare_golden(Path(__file__).parent / "pages" / "inventory.txt", "\n----\n".join(texts))

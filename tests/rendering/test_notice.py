@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -12,6 +13,8 @@ from reconciler.model.health import Actor, Health, HealthRow, State
 from reconciler.model.plan import Plan
 from reconciler.rendering.notice import build_notice
 from tests.harness.builders import build_account, declare, live, make_plan, record, snapshot
+from tests.harness.golden import compare_golden
+from tests.rendering.crowded import CROWDED
 
 
 def test_a_long_notice_ends_with_the_number_of_omitted_resources() -> None:
@@ -96,3 +99,11 @@ def test_health_is_apart_from_drift_in_the_subject_the_text_and_the_document() -
     assert build_notice(Plan("prod")).document["health"] is None
     many = tuple(HealthRow(f"TLSEdge/{number}", "", Health(State.DEGRADED)) for number in range(30))
     assert "- and 10 more objects" in build_notice(Plan("prod", health=many)).lines
+
+
+def test_a_notice_has_the_expected_lines_and_document() -> None:
+    rows = (HealthRow("TLSEdge/edge-1", "e_1", Health(State.DEGRADED, "it is off", "turn it on", Actor.AGENT)),)
+    notice = build_notice(replace(CROWDED, health=rows), "https://ci.example.com/7")
+    document = json.dumps(notice.document, indent=1, ensure_ascii=False)
+    slack = json.loads(notice.slack)["text"]
+    compare_golden(Path(__file__).parent / "pages" / "notice.txt", "\n\n".join((notice.text, slack, document, "")))
