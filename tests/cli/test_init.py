@@ -7,8 +7,6 @@ import re
 import select
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -243,16 +241,6 @@ def test_init_without_a_terminal_requires_auto_approve(shell: Shell, monkeypatch
 
 
 @pytest.mark.usefixtures("over_socket")
-@contextmanager
-def killed_after_an_error(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Otherwise the test would wait for a process that waits for an answer."""
-    try:
-        yield
-    except BaseException:
-        process.kill()
-        raise
-
-
 def test_init_prompts_with_proposals_at_a_terminal(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,17 +248,14 @@ def test_init_prompts_with_proposals_at_a_terminal(
     monkeypatch.delenv("RECONCILER_API_KEY")
     monkeypatch.delenv("RECONCILER_BASE_URL")
     terminal, other_end = pty.openpty()
-    with (
-        subprocess.Popen(
-            [sys.executable, "-m", "reconciler", "init", "fresh", "--profile", "specification"],
-            cwd=shell.root,
-            stdin=other_end,
-            stdout=subprocess.DEVNULL,
-            stderr=other_end,
-            env={**os.environ, "TERM": "dumb"},
-        ) as process,
-        killed_after_an_error(process),
-    ):
+    with subprocess.Popen(
+        [sys.executable, "-m", "reconciler", "init", "fresh", "--profile", "specification"],
+        cwd=shell.root,
+        stdin=other_end,
+        stdout=subprocess.DEVNULL,
+        stderr=other_end,
+        env={**os.environ, "TERM": "dumb"},
+    ) as process:
         os.close(other_end)
         output = ""
         for question, answer in (
@@ -297,7 +282,7 @@ def test_init_prompts_with_proposals_at_a_terminal(
 def _until(terminal: int, text: str) -> str:
     output = ""
     while text not in output:
-        ready, _, _ = select.select([terminal], [], [], 10)
+        ready, _, _ = select.select([terminal], [], [], 30)
         assert ready, f"{text!r} was not prompted; output: {output}"
         output += os.read(terminal, 1024).decode()
     return output
