@@ -489,7 +489,7 @@ _EVIDENT = (Reason.DECLARED, Reason.FIELDS, Reason.RENAMED)  # the verb says it 
 
 
 def _drift_reason(row: ChangeRow, quote: Callable[[str], str]) -> str:
-    if row.reason is Reason.ADDED:
+    if row.reason is Reason.ADDED and row.parent:
         return _addition(row, quote)
     return (_PENDING if row.is_pending else _DRIFT).get(row.reason, row.reason.text)
 
