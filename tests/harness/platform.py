@@ -15,10 +15,11 @@ from reconciler.api.client import Account
 from reconciler.engine.ports import Platform, Reader
 from reconciler.operations.runtime import HTTPAccess, OnRetry, OnWait, PlatformAccess
 from reconciler.sandbox.__main__ import main
+from reconciler.sandbox.base.ids import Ksuids
 from reconciler.testing import Emulator as Sandbox
 from tests.harness.forked import start_program
 
-__all__ = ["HEADERS", "KEY", "Reachable", "Sandbox", "SandboxProcess", "open_client"]
+__all__ = ["HEADERS", "KEY", "Reachable", "Sandbox", "SandboxProcess", "open_client", "restore_objects", "save_objects"]
 
 KEY = "sandbox"
 HEADERS = {"Authorization": f"Bearer {KEY}", "Service-Version": "2"}
@@ -27,6 +28,18 @@ HEADERS = {"Authorization": f"Bearer {KEY}", "Service-Version": "2"}
 def open_client(url: str) -> httpx.Client:
     """A client for an address without TLS, such as that of an agent. It has read no certificates, which takes 15 ms."""
     return httpx.Client(base_url=url, trust_env=False, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+
+
+def save_objects(sandbox: testing.Sandbox) -> bytes:
+    """All objects of a platform in process, for `restore_objects`."""
+    return sandbox._database._sql.serialize()
+
+
+def restore_objects(sandbox: testing.Sandbox, saved: bytes) -> None:
+    """Replaces all objects by saved ones. New ids follow theirs."""
+    database = sandbox._database
+    database._sql.deserialize(saved)
+    database._ids = Ksuids(database.fact("last_id") or "")
 
 
 class SandboxProcess(testing.SandboxProcess):

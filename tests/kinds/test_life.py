@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -24,6 +25,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.plan import Plan
 from reconciler.sandbox.base.variants import Variants
 from reconciler.testing import Sandbox
+from tests.harness.platform import restore_objects, save_objects
 from tests.harness.tiers import first_of_each, full
 from tests.kinds import lives
 from tests.kinds.lives import Document, Life
@@ -198,11 +200,33 @@ def project(life: Life, sparse: bool, tmp_path: Path) -> Iterator[LivingProject]
         yield LivingProject(tmp_path, sandbox, life, is_sparse=sparse)
 
 
+class Saved(NamedTuple):
+    """What a project and its platform remember of an apply."""
+
+    store: Path
+    platform: bytes
+
+
+@pytest.fixture(scope="module")
+def saved() -> dict[tuple[str, bool], Saved]:
+    return {}
+
+
 @pytest.fixture
-def created(project: LivingProject) -> LivingProject:
-    """The project, with its subject created as declared."""
+def created(
+    project: LivingProject, saved: dict[tuple[str, bool], Saved], tmp_path_factory: pytest.TempPathFactory
+) -> LivingProject:
+    """The project, with its subject created as declared: by the first test of a life, whose result the others copy."""
     project.declare(project.life.spec)
-    project.apply()
+    key, own = (str(project.life), project.is_sparse), project.root / "state"
+    if key in saved:
+        shutil.copytree(saved[key].store, own)
+        restore_objects(project.sandbox, saved[key].platform)
+    else:
+        project.apply()
+        store = tmp_path_factory.mktemp("life") / "state"
+        shutil.copytree(own, store)
+        saved[key] = Saved(store, save_objects(project.sandbox))
     return project
 
 
