@@ -19,6 +19,7 @@ from reconciler.model.health import Health, HealthRow, State
 from reconciler.model.history import CheckedHealth, DriftCheck, DriftedResource, Opening, Past, Run
 from reconciler.rendering.html import chart, report_page
 from reconciler.rendering.html.report_page import list_drift_periods
+from reconciler.rendering.text_tools import count_more
 from tests.harness.golden import compare_golden
 from tests.harness.tiers import examples
 from tests.rendering import hostile
@@ -456,6 +457,8 @@ def test_a_report_has_the_latest_hundred_rows_of_each_table(number: int) -> None
     title = f"| {number} drift checks{', the latest 100' if number > 100 else ''}\n"
     assert title in written
     assert [written.count(f" tr id='{table}") for table in ("l", "r")] == [min(number, 100)] * 2
+    left_out = [len(rows) - 100 for rows in (checks[1:], runs) if len(rows) > 100]  # the drift of the last check lasts
+    assert re.findall(r"\| … and (.*)\n", written) == [count_more(number, "row") for number in left_out]
     assert written.count("rect class='bar") == 2 * min(number, 120) + 1
 
 

@@ -24,7 +24,7 @@ from reconciler.rendering.html.chart import Bar, draw_chart
 from reconciler.rendering.run_context import Link, RunContext
 from reconciler.rendering.spans import Span, list_openings, list_unhealthy
 from reconciler.rendering.terminal_text import sanitize
-from reconciler.rendering.text_tools import count, format_duration, format_time
+from reconciler.rendering.text_tools import count, count_more, format_duration, format_time
 
 _MOST_BARS = 120  # of a chart
 _MOST_ROWS = 100
@@ -139,6 +139,8 @@ def render_page(
     periods = list_drift_periods(checks, past.applied)
     current = [period for period in periods if not period.is_over]
     more = f", the latest {_MOST_ROWS}" if len(checks) > _MOST_ROWS else ""
+    openings, health, due = list_openings(checks), list_unhealthy(checks), _list_due(checks, now)
+    ended = [period for period in periods if period.is_over]
     return environment.render_template(
         "report.html",
         title=f"Report on stack {sanitize(stack)}",
@@ -153,17 +155,29 @@ def render_page(
         causes=[(cause.text, hue) for cause, hue in _CAUSES.items()],
         checks=[_check_row(number, check) for number, check in reversed(list(enumerate(checks)))][:_MOST_ROWS],
         checks_title=count(len(checks), "drift check") + more,
-        openings=[_describe_opening(span, now) for span in list_openings(checks)[:_MOST_ROWS]],
-        health=[_describe_health(span, now) for span in list_unhealthy(checks)[:_MOST_ROWS]],
-        due=[_describe_due(row, now) for row in _list_due(checks, now)][:_MOST_ROWS],
+        openings=[_describe_opening(span, now) for span in openings[:_MOST_ROWS]],
+        health=[_describe_health(span, now) for span in health[:_MOST_ROWS]],
+        due=[_describe_due(row, now) for row in due[:_MOST_ROWS]],
         due_days=_DUE_DAYS,
         kinds=_kinds(periods, now),
         current=[_period_row(period, now) for period in current],
-        ended=[_period_row(period, now) for period in periods if period.is_over][:_MOST_ROWS],
+        ended=[_period_row(period, now) for period in ended[:_MOST_ROWS]],
         applies=draw_chart([_run_bar(number, run) for number, run in list(enumerate(runs))[-_MOST_BARS:]]),
         outcomes=[(str(outcome), hue) for outcome, hue in _OUTCOMES.items()],
         runs=[_run_row(number, run) for number, run in reversed(list(enumerate(runs)))][:_MOST_ROWS],
+        more={
+            "openings": _count_more(openings),
+            "health": _count_more(health),
+            "due": _count_more(due),
+            "ended": _count_more(ended),
+            "runs": _count_more(runs),
+        },
     )
+
+
+def _count_more(rows: Sequence[object]) -> str:
+    """What a table leaves out; empty if it has all rows."""
+    return count_more(len(rows) - _MOST_ROWS, "row") if len(rows) > _MOST_ROWS else ""
 
 
 def _about(checks: Sequence[DriftCheck], now: float, days: int, context: RunContext) -> Iterator[tuple[str, Link]]:
