@@ -24,6 +24,14 @@ def test_the_resources_are_named_with_the_reason_and_their_entries(capsys: pytes
     assert not [line for line in lines if "--allow" in line]
 
 
+@pytest.mark.parametrize(("number", "named", "rest"), [(10, 10, ""), (11, 10, " and 1 more"), (12, 10, " and 2 more")])
+def test_ten_resources_are_named(number: int, named: int, rest: str, capsys: pytest.CaptureFixture[str]) -> None:
+    items = tuple(ApprovalItem(f"BotUser/b{place:02}", f"bot_{place}", "0a") for place in range(number))
+    print_missing(Plan("prod", approvals=(Approval("delete", "BotUser", number, "deletes", items=items),)))
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("blocked: ")]
+    assert line == f"blocked: {', '.join(f'BotUser/b{place:02}' for place in range(named))}{rest}: deletes"
+
+
 def test_an_approval_that_git_cannot_give_is_left_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     print_missing(Plan("prod", approvals=(Approval("account", "*", 1, "another account"),)))
     assert capsys.readouterr().err == (

@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.shell_completion import CompletionItem
 
+from reconciler.cli.main import reconciler
+from reconciler.cli.terminal.completions import BashCompletion
 from tests.harness.project import Shell
 
 
@@ -93,6 +96,25 @@ def test_approvals_are_completed_with_rules_and_risks(shell: Shell, monkeypatch:
     monkeypatch.delenv("_RECONCILER_COMPLETE")
     answer = shell("plan", "--allow", ",".join(offered), "--snapshot", "none.json")
     assert "none.json" in answer.err  # each approval is accepted
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "incomplete", "completed"),
+    [
+        ("reconciler apply --allow delete:Bot", ["apply", "--allow"], "delete:Bot", "BotUser=1"),
+        ("reconciler apply --allow delete:BotUser=", ["apply", "--allow"], "delete:BotUser=", "1"),
+        ("reconciler plan --target ", ["plan", "--target"], "", "delete:BotUser=1"),
+        ("reconciler plan Bot", ["plan"], "Bot", "delete:BotUser=1"),
+    ],
+)
+def test_bash_replaces_what_follows_the_last_break(
+    line: str, words: list[str], incomplete: str, completed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMP_LINE", line)
+    monkeypatch.setenv("COMP_WORDBREAKS", " \"'><=;|&(:")
+    completion = BashCompletion(reconciler, {}, "reconciler", "_RECONCILER_COMPLETE")
+    assert completion.get_completion_args() == (words, incomplete)
+    assert completion.format_completion(CompletionItem("delete:BotUser=1")) == f"plain,{completed}"
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,29 @@ def test_a_new_project_is_valid_and_formatted_and_can_be_planned(shell: Shell, s
     assert "Plan: 2 to create" in shell("plan", "--project", "fresh").out
 
 
+@pytest.mark.parametrize("host", ["github", "gitlab", "none"])
+@pytest.mark.parametrize("environments", [(), ("prod",), ("staging", "prod")], ids=len)
+def test_the_next_steps_name_what_the_pipelines_need(shell: Shell, host: str, environments: tuple[str, ...]) -> None:
+    words = [word for name in environments for word in ("--environment", name)]
+    result = shell("init", "-y", "--ci", host, *words)
+    assert result.code == 0
+    needs = {
+        "github": "The workflows require the secrets RECONCILER_READ_KEY and RECONCILER_PLAN_KEY",
+        "gitlab": "The jobs require masked variables, which are listed at the top of .gitlab-ci.yml.\n",
+    }
+    assert [name for name, text in needs.items() if text in result.out] == [host] * (host in needs)
+    ordered = "note: pipelines apply a merge in this order: staging, prod; pass --environment to choose another order\n"
+    assert (ordered in result.err) is (host in needs and len(environments) > 1)
+    assert ("in this order" in result.err) is (ordered in result.err)
+
+
+def test_an_update_without_pipelines_names_the_option_that_writes_them(shell: Shell) -> None:
+    shell("init", "-y", "--ci", "none")
+    error = Output(1, "", "error: there are no pipelines; `reconciler init --ci` writes them\n")
+    assert shell("init", "--update") == error
+    assert shell("init", "--update", "--ci", "none") == error
+
+
 def test_init_tests_the_key_with_one_request_and_writes_it_nowhere(shell: Shell, sandbox: Sandbox) -> None:
     assert shell("init", "fresh", "-y", "--base-url", sandbox.base_url, "--ci", "github").code == 0
     requests = sandbox.log()

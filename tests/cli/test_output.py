@@ -126,6 +126,31 @@ def test_problems_are_counted_by_severity(errors: int, warnings: int, notes: int
     )
 
 
+@pytest.mark.parametrize(("more", "text"), [(0, ""), (1, "… and 1 more problem; "), (2, "… and 2 more problems; ")])
+def test_problems_beyond_the_limit_are_counted(more: int, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    total = output.MOST_PROBLEMS + more
+    output.print_problems([Problem(f"odd {number}", code="odd") for number in range(total)])
+    *listed, tally = capsys.readouterr().err.splitlines()
+    assert [line for line in listed if line.startswith("… and")] == ([listed[-1]] if more else [])
+    assert listed[-1].startswith(text or "odd")
+    assert len(listed) == output.MOST_PROBLEMS + bool(more)
+    assert tally == f"{total} errors"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "term", "shows"), [(True, "xterm", True), (True, "dumb", False), (False, "xterm", False)]
+)
+def test_progress_is_shown_at_a_terminal_that_can_erase_it(
+    is_terminal: bool, term: str, shows: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    output.show_progress("reading")
+    output.show_progress("reading")
+    output.show_progress("")
+    assert capsys.readouterr().err == ("\r\rreading\r       \r" if shows else "")
+
+
 @pytest.mark.parametrize(("is_terminal", "width"), [(False, 80), (True, 120)])
 def test_only_a_terminal_has_its_width_in_the_report_of_a_fleet(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_terminal: bool, width: int

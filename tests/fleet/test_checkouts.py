@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.fleet import checkouts as checkouts_module
-from reconciler.fleet.checkouts import IN_USE, MAX_CHECKOUTS, fetch_checkout
+from reconciler.fleet.checkouts import IN_USE, MAX_CHECKOUTS, _is_at, fetch_checkout
 from reconciler.operations.errors import UnusableSource
 from tests.fleet.repositories import Repository
 
@@ -65,6 +65,16 @@ def test_concurrent_requests_for_a_commit_fetch_it_once(repository: Repository, 
         results = [threads.submit(fetch_checkout, str(repository.folder), commit, cache, environ) for _ in range(8)]
     assert {(result.result() / "fleet.yaml").read_text() for result in results} == {"first"}
     assert log.read_text() == "fetch\n"
+
+
+def test_a_lock_file_that_was_removed_is_not_that_of_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with path.open("w") as file:
+        assert _is_at(path, file.fileno())
+        path.unlink()
+        assert not _is_at(path, file.fileno())
+        path.touch()
+        assert not _is_at(path, file.fileno())
 
 
 def test_the_folder_itself_is_used_without_a_commit(tmp_path: Path, cache: Path) -> None:

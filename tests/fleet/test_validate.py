@@ -107,6 +107,13 @@ def test_two_projects_of_one_stack_are_reported(folder: Path) -> None:
     ]
 
 
+def test_projects_of_one_stack_without_a_common_member_are_valid(folder: Path) -> None:
+    settings_file = folder / "base/reconciler.yaml"
+    settings_file.write_text(settings_file.read_text().replace("stack: base", "stack: shop"))
+    (folder / "fleet.yaml").write_text(FLEET.replace("path: base}", "path: base, select: {tier: silver}}"))
+    assert not [problem for problem in problems(folder) if "shared-stack" in problem]
+
+
 def test_a_variable_without_a_value_is_reported(folder: Path) -> None:
     (folder / "members.csv").write_text(CSV.replace("paris,gold,p.example.com", "paris,gold,"))
     assert problems(folder) == [

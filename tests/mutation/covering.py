@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import json
 import sqlite3
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import zip_longest
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from cosmic_ray.work_item import MutationSpec
 from coverage.numbits import numbits_to_nums
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+TOPICS = Path(__file__).parents[1] / "topics.toml"
 IMPORTING = 60  # tests that import the module of a mutant: each may be in another file, which takes time to load
 
 
@@ -271,6 +273,14 @@ def choose_tests(mutant: MutationSpec, record: Record, source: Source) -> list[s
 
 
 def _name_own_tests(path: str) -> list[str]:
-    """The test files with the name of a module or of a package that contains it: see tests/test_layout.py."""
-    _, package, *parts = path.removesuffix(".py").split("/")
-    return [f"tests/{package}/test_{part.rstrip('_')}.py" for part in reversed(parts)]
+    """The test files with the name of a module or of a package that contains it, and those of tests/topics.toml that
+    cover it: see tests/test_layout.py."""
+    place = path.removeprefix("reconciler/").removesuffix(".py")
+    package, *parts = place.split("/")
+    named = [f"tests/{package}/test_{part.rstrip('_')}.py" for part in reversed(parts)]
+    return [*named, *(file for file, topic in _load_topics().items() if place in topic.get("covers", ()))]
+
+
+@cache
+def _load_topics() -> dict[str, dict[str, list[str]]]:
+    return tomllib.loads(TOPICS.read_text(encoding="utf-8"))

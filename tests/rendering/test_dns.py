@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import dns.rdatatype
 import dns.zone
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from octodns.manager import Manager
 from octodns.provider.yaml import YamlProvider
 from octodns.zone import Zone as OctoZone
 from octodns_bind import ZoneFileSource
 
 from reconciler.health.zones import place_records
-from reconciler.model.dns import DNSRecords, Zone
-from reconciler.model.health import Record
+from reconciler.model.dns import DNSFinding, DNSRecords, Misplaced, Need, Zone
+from reconciler.model.health import Health, Record, State
 from reconciler.rendering import dns as rendering
 
 ALIAS = Record("shop.example.com", "CNAME", "abc.cname.platform.example", "ReservedDomain/shop", "traffic")
@@ -34,6 +36,14 @@ RECORDS = (
     Record("on.example.com", "CNAME", "on.cname.platform.example", "ReservedDomain/on", "traffic"),
     Record("1e3.example.com", "CNAME", "e.cname.platform.example", "ReservedDomain/e", "traffic"),
 )  # fmt: skip
+
+
+def test_records_in_no_zone_count_as_wrong() -> None:
+    records = replace(place_records([ALIAS], ["example.com"]), misplaced=(cast("Misplaced", None),))
+    states = [State.HEALTHY, *[State.DEGRADED] * 2, State.PROGRESSING, State.UNKNOWN]
+    findings = [DNSFinding(cast("Need", None), Health(state)) for state in states]
+    sums = rendering._describe_sums(findings, records, is_complete=True)
+    assert sums == "DNS: 1 set, 1 waiting for the platform, 3 wrong, 1 unknown."
 
 
 def place(*records: Record, zone: str = "example.com") -> Zone:

@@ -21,7 +21,7 @@ from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.harness.golden import compare_golden
 from tests.harness.tiers import examples
 from tests.rendering.crowded import CROWDED, list_access, list_problems
-from tests.rendering.plans import BEHIND, INVALID_BASE, NOTHING_BY_BRANCH, PAYMENTS, REVIEWED, WHOLE, plans
+from tests.rendering.plans import BEHIND, INVALID_BASE, NOTHING_BY_BRANCH, PAYMENTS, REVIEWED, WHOLE, at, plans
 
 PAGES = Path(__file__).parent / "pages"
 
@@ -67,6 +67,15 @@ def test_fifty_rows_of_access_are_listed(number: int, rows: str) -> None:
     page = text.render_text(Plan("prod", access=list_access(number)), width=200)
     assert page.count("caused by") == 50
     assert [line.strip()[: len(rows)] for line in page.splitlines() if "more row" in line] == [rows] * bool(rows)
+
+
+@pytest.mark.parametrize("width", range(44, 70))
+def test_a_position_is_beside_its_address_if_there_is_room(width: int) -> None:
+    change = Change(PAYMENTS, Action.UPDATE, Reason.FIELDS, position=at(12))
+    lines = text.render_text(Plan("prod", changes=(change,)), width=width).splitlines()
+    address, position = f"  ~ {PAYMENTS}", "manifests/payments.yaml:12"
+    fits = len(f"{address}  {position}") <= width
+    assert lines[:2] == ([f"{address}  {position}", lines[1]] if fits else [address, f"      {position}"])
 
 
 def test_a_branch_without_changes_is_reported_beside_drift() -> None:
