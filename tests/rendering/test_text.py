@@ -70,7 +70,7 @@ def test_fifty_rows_of_access_are_listed(number: int, rows: str) -> None:
 
 
 @pytest.mark.parametrize("width", range(44, 70))
-def test_a_position_is_beside_its_address_if_there_is_room(width: int) -> None:
+def test_a_position_that_fits_is_beside_its_address(width: int) -> None:
     change = Change(PAYMENTS, Action.UPDATE, Reason.FIELDS, position=at(12))
     lines = text.render_text(Plan("prod", changes=(change,)), width=width).splitlines()
     address, position = f"  ~ {PAYMENTS}", "manifests/payments.yaml:12"
