@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -146,3 +147,14 @@ def test_a_layer_is_in_the_order_of_its_neighbors() -> None:
     first, second, third = (Address("TLSEdge", name) for name in ("a", "b", "c"))
     drawn = graph.build_resource_graph({first: [high], second: [low], third: [low], low: [], high: []})
     assert graph.order_layers(drawn) == [["IPPolicy/b", "IPPolicy/a"], ["TLSEdge/a", "TLSEdge/b", "TLSEdge/c"]]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [(0.0, 0.0), (91.0, 91.0), (92.0, 91.0), (120.0, 91.0), (122.0, 151.0), (150.0, 151.0), (151.0, 151.0)],
+)
+def test_a_line_passes_beside_the_boxes_of_a_column(wanted: float, found: float) -> None:
+    box = graph._Box(0.0, 100.0, 80.0)
+    assert graph._find_free_height(wanted, [box]) == found
+    assert graph._find_free_height(wanted, []) == wanted
+    assert graph._find_free_height(wanted, [box, graph._Box(0.0, 400.0, 80.0)]) == found

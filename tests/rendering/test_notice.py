@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.health import Actor, Health, HealthRow, State
 from reconciler.model.plan import Plan
+from reconciler.rendering import notice
 from reconciler.rendering.notice import build_notice
+from reconciler.rendering.text_tools import count
 from tests.harness.builders import build_account, declare, live, make_plan, record, snapshot
 from tests.harness.golden import compare_golden
 from tests.rendering.crowded import CROWDED
@@ -107,3 +111,16 @@ def test_a_notice_has_the_expected_lines_and_document() -> None:
     document = json.dumps(notice.document, indent=1, ensure_ascii=False)
     slack = json.loads(notice.slack)["text"]
     compare_golden(Path(__file__).parent / "pages" / "notice.txt", "\n\n".join((notice.text, slack, document, "")))
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 2])
+def test_a_notice_lists_resources_up_to_its_limit(more: int) -> None:
+    number = notice._LISTED + more
+    changed = FieldChange("name", "a", "b", ChangedBy.PLATFORM)
+    drifted = tuple(
+        Change(Address("BotUser", f"b{place}"), Action.UPDATE, Reason.FIELDS, fields=(changed,))
+        for place in range(number)
+    )
+    text = build_notice(Plan("prod", changes=drifted), "").text
+    assert text.count("- BotUser/b") == min(number, notice._LISTED)
+    assert re.findall(r"- and (.*)\n", text + "\n") == ([count(more, "more resource")] if more > 0 else [])

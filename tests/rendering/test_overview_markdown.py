@@ -19,6 +19,7 @@ from reconciler.rendering.plan.overview_markdown import render_overview
 from tests.harness.tiers import examples
 from tests.rendering import hostile
 from tests.rendering.plans import BEHIND, plans
+from tests.rendering.shop import PRODUCTION, STAGING
 from tests.rendering.test_markdown import large, structure
 from tests.rendering.test_text import compare
 from tests.security.test_orders import orders_in
@@ -179,3 +180,11 @@ def test_fifty_environments_are_in_the_table(number: int, more: list[str]) -> No
     ]
     assert [row.split(" | ")[0].removeprefix("| … ") for row in rows[50:]] == more
     assert len(rows) == min(number, 50) + len(more)
+
+
+@pytest.mark.parametrize("length", [299, 300, 301, 302])
+def test_long_targets_are_cut_and_objects_without_an_owner_are_counted(length: int) -> None:
+    one = replace(STAGING, targets=("T" * length,), unmanaged=(("BotUser", "bot_1"),))
+    text = render_overview([one, PRODUCTION])
+    assert f"Targets: `{'T' * length if length <= 300 else 'T' * 299 + '…'}`" in text
+    assert text.count("- Not managed: 1 `BotUser`") == 1

@@ -63,3 +63,12 @@ def test_a_variation_selector_after_an_emoji_is_not_escaped() -> None:
     assert terminal_text.sanitize("We \u2764\ufe0f tunnels") == "We \u2764\ufe0f tunnels"
     assert terminal_text.width("\u2764\ufe0f") == terminal_text.width("\u2764")
     assert terminal_text.sanitize("a\ufe0f") == r"a\ufe0f"
+
+
+@pytest.mark.parametrize("limit", range(1, 9))
+def test_a_word_is_broken_without_empty_lines(limit: int) -> None:
+    for word in ("abcdefgh", "ab.cdefgh", "漢字漢字"):
+        lines = terminal_text.wrap(word, limit)
+        assert "".join(lines) == word
+        assert all(lines)
+        assert max(terminal_text.width(line) for line in lines) <= max(limit, 2 if word[0] > "z" else 1)
