@@ -20,7 +20,7 @@ from tests.access.gateway.messages import Identity, Request
 from tests.access.live import read_account
 from tests.harness.tiers import only_if
 
-QUICK, FULL, A_TEST, DRAWS = 200, 5_000, 50, 20
+QUICK, FULL, A_TEST, DRAWS = 100, 5_000, 50, 20
 firsts = pytest.mark.parametrize("first", only_if(lambda first: first < QUICK, range(0, FULL, A_TEST)))
 """The first seed of each test."""
 

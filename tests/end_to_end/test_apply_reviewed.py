@@ -21,7 +21,7 @@ from tests.examples.forge import Change, Forge, Run
 from tests.examples.merges import NOBODY, PLAN_KEY, Push, Repository, Saved
 from tests.harness.platform import Reachable, Sandbox
 from tests.harness.project import Project
-from tests.harness.tiers import full, only_if
+from tests.harness.tiers import first_of_each, full, only_if
 
 
 def policy(name: str, description: str = "") -> str:
@@ -375,7 +375,10 @@ EDGE = OPEN.replace("}", ", ip_restriction: {ip_policy_ids: [{ref: IPPolicy/offi
 
 
 @pytest.mark.parametrize(
-    ("host", "how"), [("github", "rebase"), ("github", "squash"), ("gitlab", "merge"), ("gitlab", "forward")]
+    ("host", "how"),
+    first_of_each(
+        [("github", "rebase"), ("github", "squash"), ("gitlab", "merge"), ("gitlab", "forward")], lambda case: case[0]
+    ),
 )
 def test_rules_are_those_of_the_branch_before_the_push(
     make: Callable[[str], Repository], sandbox: Sandbox, how: str, host: str

@@ -161,6 +161,7 @@ async def dask_fleet(
         yield DaskFleet(FleetWorld(root, sandbox, records), pool, names, resources)
 
 
+@full
 async def test_twenty_accounts_are_in_sync_although_workers_are_killed(tmp_path: Path) -> None:
     def open_pool(environ: dict[str, str]) -> AbstractAsyncContextManager[Pool]:
         return open_local_pool(run_task_here, 2, threads=4, environ=environ)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
-QUICK_EXAMPLES = 12
+QUICK_EXAMPLES = 10
 """Examples of each law in `make test`. tests/conftest.py sets it in the default profile of hypothesis."""
 
 FULL_EXAMPLES = 100

@@ -9,7 +9,7 @@ from tests.simulation import simulate
 from tests.simulation.found import FOUND
 
 HISTORIES = 10_000
-QUICK = 500  # of them in `make test`
+QUICK = 250  # of them in `make test`
 A_TEST = 250
 SOAK = 1_000_000
 SOAK_TEST = 5_000

@@ -75,7 +75,7 @@ def pairs(runs: Known, slice_: int) -> Iterator[tuple[int, int]]:
             yield first, second
 
 
-@pytest.mark.parametrize("change", [FIFTY, LOSSY[2]], ids=str)
+@pytest.mark.parametrize("change", only_if(lambda change: change is FIFTY, [FIFTY, LOSSY[2]]), ids=str)
 def test_one_rerun_is_enough_after_a_crash_at_each_kind_of_point(change: Change) -> None:
     assert flaws(change, kinds_of_moments(change, change.start())) == []
 
@@ -95,7 +95,7 @@ def test_one_rerun_is_enough_after_crashes_at_any_two_points(change: Change, sli
     assert flaws_of_pairs(runs, pairs(runs, slice_)) == []
 
 
-@pytest.mark.parametrize("change", only_if(lambda change: change is not LOSSY[2], LOSSY), ids=str)
+@pytest.mark.parametrize("change", only_if(lambda change: change is LOSSY[1], LOSSY), ids=str)
 def test_one_rerun_is_enough_after_lost_responses_and_two_crashes(change: Change) -> None:
     random = Random(1)
     length = len(change.moments(change.start()))
