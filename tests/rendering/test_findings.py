@@ -378,7 +378,7 @@ def test_the_cause_of_a_change_is_a_property_of_its_result(cause: Cause) -> None
 @pytest.mark.parametrize(("length", "end"), [(999, "x"), (1000, "x"), (1001, "…")])
 def test_a_message_has_at_most_a_thousand_characters(length: int, end: str) -> None:
     (finding,) = list_findings(Plan("prod", problems=(Problem("odd", code="unknown-field"),)))
-    long = replace(finding, subject="", message="x" * length)
+    long = replace(finding, subject="", brief="x" * length)
     (result,) = json.loads(render_sarif([long], version="1", fallback="x"))["runs"][0]["results"]
     message = result["message"]["text"]
     assert (len(message), message[-1]) == (min(length, 1000), end)
