@@ -182,6 +182,7 @@ OF_A_BRANCH = replace(
         replace(change, cause=cause, fields=tuple(replace(field, cause=cause) for field in change.fields))
         for change, cause in zip(WHOLE.changes, _CAUSES, strict=True)
     ),
+    additions=tuple(replace(change, cause=Cause.DRIFT) for change in WHOLE.additions),
     problems=(),
     approvals=(replace(WHOLE.approvals[0], items=(ApprovalItem("ReservedDomain/old", "rd_1", "3f2a9c"),)),),
     base=Base("origin/main", "abcdef0123456789", withdrawn=(Change(ROUTE, Action.DELETE, Reason.REMOVED),)),

@@ -128,7 +128,7 @@ def test_a_change_is_for_all_only_if_every_environment_was_planned() -> None:
             replace(OF_A_BRANCH, environment="prod"),
             "approval required",
             "2 to create",
-            "1 to update, pending: 2 to replace, 1 to delete, 1 to move",
+            "1 to update, 1 added on the platform, pending: 2 to replace, 1 to delete, 1 to move",
         ),
         (replace(BEHIND, environment="prod"), None, None, "unknown"),
         (

@@ -14,9 +14,12 @@ from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reas
 from reconciler.model.plan import Call, Forecast, Plan, Verb
 from reconciler.model.problem import Problem, Severity
 from reconciler.rendering import terminal_text
+from reconciler.rendering.html import plan_page
 from reconciler.rendering.plan import phrases, text
 from reconciler.rendering.plan.excerpts import excerpts
+from reconciler.rendering.plan.markdown import render_markdown
 from reconciler.rendering.plan.outline import DiffLine, build_outline
+from reconciler.rendering.plan.overview_markdown import render_overview
 from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.harness.golden import compare_golden
 from tests.harness.tiers import examples
@@ -310,3 +313,23 @@ def test_a_nested_value_of_more_than_48_cells_is_below_its_key(kind: str, cells:
     (field,) = build_outline(Plan("prod", changes=(change,))).changes[0].fields
     assert field.new is not None
     assert (field.new.lines[0] == "key:") is (cells > 48 and kind != "text")
+
+
+EVERY = (*REVIEWED.changes, *REVIEWED.additions)
+
+
+@pytest.mark.parametrize("place", range(len(EVERY)))
+def test_a_change_without_a_cause_is_shown_in_every_format(place: int) -> None:
+    """An edited plan file hides no change from its readers."""
+    changes = [replace(change, cause=None) if number == place else change for number, change in enumerate(EVERY)]
+    number = len(REVIEWED.changes)
+    plan = replace(REVIEWED, changes=tuple(changes[:number]), additions=tuple(changes[number:]), approvals=())
+    other = replace(REVIEWED, environment="test")
+    for page in (
+        text.render_text(plan, width=120),
+        render_markdown(plan),
+        plan_page.render_page(plan),
+        render_overview([plan, other]),
+        plan_page.render_overview([plan, other]),
+    ):
+        assert all(str(change.address) in page for change in changes)

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -247,7 +247,7 @@ class Outline(Struct, frozen=True):
 
     @property
     def is_attributed(self) -> bool:
-        """Whether each change, addition and field has a cause."""
+        """Whether each change and addition has a cause."""
         return self.base is not None and self.base.is_comparable
 
     @property
@@ -268,11 +268,14 @@ class Outline(Struct, frozen=True):
         return tuple(row for row in self.approvals if not (row.granted or row.is_optional))
 
 
+RowT = TypeVar("RowT", ChangeRow, AccessRow)
+
+
 def build_outline(plan: Plan, *, has_ids: bool = True) -> Outline:
     """The rows of a plan, in its order. `has_ids`: whether ids stand beside the names of objects in values."""
     words = _Words(plan, has_ids=has_ids)
     numbers = {call.id: number for number, call in enumerate(plan.calls, start=1)}
-    return Outline(
+    rows = Outline(
         stack=sanitize(plan.stack),
         rule_changes=tuple(_list_rule_changes(plan, words)),
         changes=_changes(plan, words),
@@ -301,6 +304,22 @@ def build_outline(plan: Plan, *, has_ids: bool = True) -> Outline:
             for result in plan.failed_tests
         ),
         health=None if plan.health is None else tuple(map(_sanitize_health, plan.health)),
+    )
+    return attribute(rows) if rows.is_attributed else rows
+
+
+def attribute(rows: Outline) -> Outline:
+    """The rows with a cause. What has none counts as changed by the branch, which is shown first: everything in a plan
+    that was not compared with a base, and a part in a plan file that was edited."""
+
+    def fill(row: RowT) -> RowT:
+        return row if rows.is_attributed and row.cause is not None else replace(row, cause=Cause.THIS_CHANGE)
+
+    return replace(
+        rows,
+        changes=tuple(map(fill, rows.changes)),
+        additions=tuple(map(fill, rows.additions)),
+        access=tuple(map(fill, rows.access)),
     )
 
 

@@ -29,6 +29,7 @@ from reconciler.rendering.plan.outline import (
     RuleRow,
     SharedAccessRow,
     Variant,
+    attribute,
     build_outline,
 )
 from reconciler.rendering.terminal_text import sanitize
@@ -199,7 +200,7 @@ Members = list[tuple[str, Row]]
 def _join(outlines: Mapping[str, Outline], names: Sequence[str]) -> Outline:
     """The rows of all plans as one outline. `names`: all environments, with those that have no plan."""
     attributed = [rows.base for rows in outlines.values() if rows.is_attributed]
-    known = {name: _attribute(rows) if attributed else rows for name, rows in outlines.items()}
+    known = {name: attribute(rows) if attributed else rows for name, rows in outlines.items()}
     scope = _Scope(known, names)
     base = attributed[0] if attributed else None
     if base is not None:
@@ -228,18 +229,6 @@ def _find_common(texts: Iterable[str]) -> str:
     """The text if all are equal, else an empty one."""
     found = set(texts)
     return found.pop() if len(found) == 1 else ""
-
-
-def _attribute(rows: Outline) -> Outline:
-    """The rows with a cause. What cannot be attributed counts as changed by the branch, which is shown first."""
-    if rows.is_attributed:
-        return rows
-    return replace(
-        rows,
-        changes=tuple(replace(row, cause=Cause.THIS_CHANGE) for row in rows.changes),
-        additions=tuple(replace(row, cause=Cause.THIS_CHANGE) for row in rows.additions),
-        access=tuple(replace(row, cause=Cause.THIS_CHANGE) for row in rows.access),
-    )
 
 
 class _Scope:
