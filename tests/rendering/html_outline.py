@@ -1,6 +1,7 @@
 """An HTML page as text: an element a line, indented by its depth, with its attributes and text.
 
-Code is text in backticks. Style and scripts are left out. Data in JSON is a line for each value.
+Code is text in backticks. Style and scripts are left out. Data in JSON has a line for each flat
+list or object.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class _Outline(HTMLParser):
 
 
 def _list_values(value: Any, path: str = "") -> list[str]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    if not items or path.count(".") > 2:
+    items = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
+    if not any(isinstance(item, (dict, list)) for _, item in items):
         return [f"{path[1:]}: {json.dumps(value, ensure_ascii=False)}"]
     return [line for key, item in items for line in _list_values(item, f"{path}.{key}")]
 

@@ -19,20 +19,8 @@ from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.fleet.waits import Wait, WaitKind
 from reconciler.rendering.html import fleet_page
 from tests.rendering.busy_fleets import APPLYING, DRIFTED, EMPTY, PLANNED, RUNS, SHARED
+from tests.rendering.html_outline import outline
 from tests.rendering.test_text import compare
-
-DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
-
-
-def body_of(page: str) -> str:
-    """The page without its style and scripts, and its data with a row on each line."""
-    (data,) = DATA.findall(page)
-    columns = json.loads(data)
-    rows = columns.pop("rows")
-    body = re.sub(r"<style>.*?</style>|<script.*?</script>", "", page[page.index("<body") :], flags=re.DOTALL)
-    listed = [f"{name}: {json.dumps(values, ensure_ascii=False)}" for name, values in columns.items()]
-    lines = [*body.splitlines(), *listed, *(json.dumps(row, ensure_ascii=False) for row in rows)]
-    return "".join(f"{line}\n" for line in lines if line.strip())
 
 
 def report_of(seen: RollUp) -> str:
@@ -59,7 +47,7 @@ FORMATS: dict[str, Callable[[RollUp], str]] = {
     "md": markdown.render_markdown,
     "xml": junit.render_junit,
     "report": report_of,
-    "html": lambda seen: body_of(fleet_page.render_page(seen)),
+    "page": lambda seen: outline(fleet_page.render_page(seen)),
 }
 
 
@@ -128,6 +116,9 @@ def test_a_list_is_cut_at_its_limit_and_what_is_left_out_is_counted(render: Call
     found = sorted(re.findall(rf"(\d+ more (?:shape|reason|row)s?)(?:{after})", page))
     plural = "s" if more > 1 else ""
     assert found == sorted(f"{more} more {noun}{plural}" for noun in ("shape", "reason", "row", "row") if more)
+
+
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
 
 def data_of(seen: RollUp) -> dict[str, Any]:

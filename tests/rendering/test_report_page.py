@@ -449,6 +449,18 @@ def test_a_report_has_the_expected_elements(name: str) -> None:
     compare_golden(Path(__file__).parent / "pages" / f"page-report-{name}.txt", outline(written))
 
 
+@pytest.mark.parametrize("number", [100, 101, 102])
+def test_each_table_says_how_many_rows_it_leaves_out(number: int) -> None:
+    opened = [Opening(f"tcp://h{place}:1", Verdict.WIDENS, "10.0.0.0/8", "everyone") for place in range(number)]
+    ill = [HealthRow(f"BotUser/b{place}", "b", Health(State.DEGRADED, "odd", due=9 * DAY)) for place in range(number)]
+    check = DriftCheck(DAY, number, openings=tuple(opened), health=CheckedHealth(number, tuple(ill)))
+    written = page((check,))
+    for heading in ("h-openings", "h-health", "h-due"):
+        (section,) = re.findall(f'<section[^>]*"{heading}".*?</section>', written, re.DOTALL)
+        assert len(read_rows(section)) == 100
+        assert re.findall("… and (.*?)<", section) == ([count_more(number - 100, "row")] if number > 100 else [])
+
+
 @pytest.mark.parametrize("number", [99, 100, 101, 120, 121])
 def test_a_report_has_the_latest_hundred_rows_of_each_table(number: int) -> None:
     checks = tuple(drift_check(day, platform_change(Address("BotUser", f"b-{day}"))) for day in range(number))
