@@ -33,7 +33,6 @@ from typing import Any, NoReturn
 
 from tests.harness.tiers import is_quick
 
-_ELSEWHERE = ("reconciler.sandbox", "reconciler.testing")  # not needed by the commands that fork
 _CLIENT = """\
 #!{python} -IS
 import os, sys
@@ -188,7 +187,7 @@ def _prepare() -> None:
     import reconciler
 
     for module in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
-        if not module.name.startswith(_ELSEWHERE) and not module.name.endswith("__main__"):
+        if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     _fill_caches()
     gc.collect()

@@ -93,7 +93,6 @@ def test_the_distributions_contain_only_what_they_need(dist: Path) -> None:
     assert top & {".git", ".venv", "state", "build", "dist"} == set()
 
 
-@full
 def test_the_installed_command_runs(installed: Path, tmp_path: Path) -> None:
     version = run(installed, tmp_path, "--version")
     assert (version.returncode, version.stdout.split()[-1]) == (0, __version__)

@@ -32,7 +32,7 @@ from reconciler.store.errors import Locked, LockLost, StoreError
 from reconciler.store.reading import StoreReader, open_reader
 from reconciler.store.scope import Scope
 from reconciler.store.store import Store, open_store
-from tests.harness.tiers import examples
+from tests.harness.tiers import is_quick
 from tests.store.stores import STORES, new_store
 
 SCOPES = ("", "berlin", "Berlin", "berlin/shop", "berlin/shop/x", "berlin0", "berl", "b%", "b_rlin", "bérlin")
@@ -181,7 +181,7 @@ async def check_scopes(where: str, folder: Path, written: list[tuple[str, str, W
     return views
 
 
-@settings(max_examples=examples(60) // 4, deadline=None)
+@settings(max_examples=5 if is_quick() else 30, deadline=None)
 @given(WRITTEN)
 def test_a_scope_behaves_like_a_separate_store(
     tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, str, Write]]
