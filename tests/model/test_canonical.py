@@ -159,7 +159,7 @@ def _sensitive_paths(field: Field, above: str = "") -> list[str]:
 
 
 def test_items_of_every_sort_have_an_order() -> None:
-    """Also those that only a plan file of somebody else contains, such as a template without anything unknown."""
+    """Also those that only an edited plan file contains, such as a template without a reference."""
     items: list[Value] = [
         "b",
         1,

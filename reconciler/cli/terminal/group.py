@@ -46,7 +46,7 @@ class Command(click.Command):
         params = self.get_params(ctx)
         common = [param.opts[0] for param in params if param.name in COMMON]
         own = (param for param in params if isinstance(param, click.Option) and param.name not in COMMON)
-        records = [param.get_help_record(ctx) for param in own]  # the usage line and the text tell the arguments
+        records = [param.get_help_record(ctx) for param in own]  # the usage line has the arguments
         with formatter.section("Options"):
             formatter.write_dl([record for record in records if record is not None])
         if common:
