@@ -450,7 +450,7 @@ def test_a_report_has_the_expected_elements(name: str) -> None:
 
 
 @pytest.mark.parametrize("number", [100, 101, 102])
-def test_each_table_says_how_many_rows_it_leaves_out(number: int) -> None:
+def test_each_table_has_the_number_of_rows_that_it_omits(number: int) -> None:
     opened = [Opening(f"tcp://h{place}:1", Verdict.WIDENS, "10.0.0.0/8", "everyone") for place in range(number)]
     ill = [HealthRow(f"BotUser/b{place}", "b", Health(State.DEGRADED, "odd", due=9 * DAY)) for place in range(number)]
     check = DriftCheck(DAY, number, openings=tuple(opened), health=CheckedHealth(number, tuple(ill)))
