@@ -24,7 +24,7 @@ from reconciler.model.value import Ref
 from reconciler.operations.applying import plan_rules
 from reconciler.planning.planner import PlanOptions, plan
 from reconciler.project.documents import validation
-from tests.harness.tiers import examples
+from tests.harness.tiers import examples, full
 from tests.harness.world import RandomAccount, dump, order_last_first
 from tests.laws.manifests import manifests, rename_some
 
@@ -355,6 +355,7 @@ def test_a_requested_replacement_is_applied_once(manifest: Manifest, data: st.Da
     assert (again.changes, again.problems) == ((), ())
 
 
+@full
 def test_random_manifests_cover_each_kind() -> None:
     # As their siblings, or with syntax that random text does not have.
     left_out = {"AgentIngress", "TLSCertificate"}

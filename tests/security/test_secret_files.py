@@ -184,7 +184,7 @@ def test_a_target_replaced_by_a_symlink_during_delivery_is_not_followed(tmp_path
     thread.start()
     outcomes = set()
     try:
-        for _ in range(100 if is_quick() else 300):
+        for _ in range(60 if is_quick() else 300):
             try:
                 deliver(root, Delivery("to_file", "deep/a.token"))
                 outcomes.add("delivered")
