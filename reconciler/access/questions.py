@@ -5,7 +5,8 @@ answer(account, Question(Door("https", 443), "shop.example.com", "/admin", visit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import product
 from typing import Final
@@ -19,7 +20,7 @@ from reconciler.access.entering import EntryPoint, enter
 from reconciler.access.networks import FAMILIES, Networks, unmap
 from reconciler.access.places import Door, Region
 from reconciler.access.programs import Program, conditions_of
-from reconciler.access.search import Request, find_passing, make_universe, run
+from reconciler.access.search import Request, TokenKey, find_passing, list_tokens, make_universe, run
 from reconciler.access.witness import MAPPED_ADDRESS, TOO_LARGE
 
 SIGNATURE: Final = "signed by "
@@ -41,7 +42,7 @@ class Visitor(Struct, frozen=True):
     method       `GET` stands for all methods but `OPTIONS`
     certificate  the name of the authority that signed the client certificate; empty: none
     person       as whom the visitor is signed in, at a provider of this name or issuer; None: not signed in
-    has_token    whether the request has whatever token, password or signature an entry point asks for
+    has_token    whether the request has whatever tokens, passwords or signatures an entry point asks for
     """
 
     source: str
@@ -123,16 +124,25 @@ def make_request(account: Account, program: Program, visitor: Visitor) -> Reques
     """The request of a visitor, in the terms of a program. Its claims are those that the visitor decides."""
     conditions = list(conditions_of(program))
     certificate = account.find_authority(visitor.certificate) if visitor.certificate else ""
-    tokens = {
-        condition.scheme: (condition.scheme, *(min(values) if values else "" for values in condition.accepted))
-        if visitor.has_token
-        else None
-        for condition in conditions
-        if isinstance(condition, Token)
-    }
+    tokens = {scheme: token if visitor.has_token else None for scheme, token in _choose_tokens(conditions).items()}
     signatures = {claim: visitor.has_token for claim in _claims_of(program) if claim.text.startswith(SIGNATURE)}
     known = certificate if certificate is not None else f"of {visitor.certificate}"
     return Request(visitor.source, visitor.method, known, _sign_in(conditions, visitor.person), tokens, signatures)
+
+
+def _choose_tokens(conditions: list[Condition]) -> Mapping[str, TokenKey]:
+    """By scheme the token that most conditions admit: all of them if there is one."""
+    asked: dict[str, list[Token]] = defaultdict(list)
+    for condition in conditions:
+        if isinstance(condition, Token):
+            asked[condition.scheme].append(condition)
+    return {
+        scheme: max(
+            sorted(token for token in tokens if token is not None),
+            key=lambda token: sum(condition.admits(token) for condition in asked[scheme]),
+        )
+        for scheme, tokens in list_tokens(part for parts in asked.values() for part in parts).items()
+    }
 
 
 def _sign_in(conditions: Iterable[Condition], person: Person | None) -> Person | None:

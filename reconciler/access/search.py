@@ -169,10 +169,10 @@ def _make_universe(conditions: Iterable[Condition]) -> Case:
                 people |= {*condition.people()}  # type: ignore[arg-type]
             case Token():
                 seen.append(condition)
-    return Case(EVERYWHERE, METHODS, frozenset(certificates), frozenset(people), _tokens(seen))
+    return Case(EVERYWHERE, METHODS, frozenset(certificates), frozenset(people), list_tokens(seen))
 
 
-def _tokens(conditions: list[Token]) -> dict[str, frozenset[TokenKey | None]]:
+def list_tokens(conditions: Iterable[Token]) -> dict[str, frozenset[TokenKey | None]]:
     """By scheme: no token, and a token for each combination of values that a condition lists."""
     tokens: dict[str, set[TokenKey | None]] = {}
     for condition in conditions:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.access.account import PARTS, Account, identify_authority
-from reconciler.access.conditions import Certificate, Claim, Login, Token
+from reconciler.access.conditions import ANY_METHOD, OPTIONS, PREFLIGHT, Certificate, Claim, Login, Token
 from reconciler.access.destinations import read_destination
 from reconciler.access.entering import NOT_DECLARED, EntryPoint
 from reconciler.access.networks import EVERYWHERE, MAPPED, Networks
@@ -135,11 +135,8 @@ class _Entry(Struct, frozen=True):
         """Those who get through, each with those who do not for lack of something; and what is unknown."""
         outcomes: dict[Caller, Outcomes] = {}
         let_in: list[Caller] = []
-        for caller in sorted(self._list_callers(), key=_count_properties):  # stable
-            outcomes[caller] = found = self._ask(caller)
-            weaker = [outcomes[other].passing for other in let_in if _is_weaker(other, caller)]
-            if found.passing - MAPPED - _join(weaker):
-                let_in.append(caller)
+        for method in (ANY_METHOD, OPTIONS, PREFLIGHT):  # another one only if no one gets through with it
+            let_in = let_in or self._find_let_in(method, outcomes)
         is_part = self.region.door.binding == "account"
         if is_part and not any(found.refused for found in outcomes.values()):
             return  # every account has it, and nothing restricts it
@@ -147,6 +144,16 @@ class _Entry(Struct, frozen=True):
         if not let_in:
             expectations += self._expect_none(outcomes)
         yield from dict.fromkeys(expectations)
+
+    def _find_let_in(self, method: str, outcomes: dict[Caller, Outcomes]) -> list[Caller]:
+        """The callers who get through, without those who have more than they need. Adds the outcomes of all callers."""
+        let_in: list[Caller] = []
+        for caller in sorted(self._list_callers(method), key=_count_properties):  # stable
+            outcomes[caller] = found = self._ask(caller)
+            weaker = [outcomes[other].passing for other in let_in if _is_weaker(other, caller)]
+            if found.passing - MAPPED - _join(weaker):
+                let_in.append(caller)
+        return let_in
 
     def _expect_passing(self, let_in: list[Caller], outcomes: Mapping[Caller, Outcomes]) -> Iterator[Expectation]:
         for caller in let_in:
@@ -181,8 +188,8 @@ class _Entry(Struct, frozen=True):
         passing, refused, unknown = map(_drop_mapped, (found.passing, found.refused, found.unknown))
         return Outcomes(found.entry, passing, refused, unknown, found.depends_on)
 
-    def _list_callers(self) -> Iterator[Caller]:
-        """Callers with each combination of what the gates ask for."""
+    def _list_callers(self, method: str) -> Iterator[Caller]:
+        """Callers with this method and each combination of what the gates ask for."""
         conditions = list(conditions_of(self.program))
         digests = {digest for part in conditions if isinstance(part, Certificate) for digest in part.authorities}
         names = sorted(self.authorities[digest] for digest in digests if digest in self.authorities)
@@ -191,7 +198,7 @@ class _Entry(Struct, frozen=True):
         for name, (provider, attribute, value), token in product(
             ["", *names[:_MOST_CHOICES]], [("", "", ""), *people[:_MOST_CHOICES]], [False, True][: 1 + has_token]
         ):
-            yield Caller("GET", name, provider, attribute, value, token)
+            yield Caller(method, name, provider, attribute, value, token)
 
 
 def _drop_mapped(networks: Networks) -> Networks:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reconciler import kinds
 from reconciler.access.account import Account
 from reconciler.access.compare import analyze, compare
 from reconciler.access.networks import MAPPED
@@ -19,11 +20,13 @@ from reconciler.model.access_change import Verdict
 from reconciler.model.access_test import AccessResult, AccessStatus, AccessTest, Expected
 from reconciler.model.problem import Position
 from reconciler.operations.authoring.access_proposal import render
+from reconciler.planning.access import declare_account
 from reconciler.planning.access_proposals import ProposedTests, propose_tests
 from reconciler.planning.access_tests import run_tests
 from reconciler.project.access_tests import load_tests
 from tests.access.accounts import random_account, random_pair
 from tests.access.live import read_resources
+from tests.harness.builders import declare, manifest
 from tests.harness.tiers import only_if
 
 QUICK, FULL, A_TEST = 12, 1_200, 12
@@ -67,6 +70,20 @@ def test_an_entry_point_has_a_test_that_expects_allow_exactly_if_some_request_pa
                 expected = {found.expect for tests in propose_tests(account, [entry]) for found in tests.expectations}
                 assert (Expected.ALLOW in expected) == bool(sources - MAPPED), (seed, entry.region)
                 assert expected <= {Expected.ALLOW, Expected.DENY}
+
+
+def test_an_entry_point_that_only_admits_preflight_requests_is_tested_with_one(tmp_path: Path) -> None:
+    sign_ins = [
+        {"type": "oauth", "config": {"provider": "google", "allow_cors_preflight": True}},
+        {"type": "oauth", "config": {"provider": "github"}},  # no one is signed in at both
+    ]
+    answer = {"type": "custom-response", "config": {"status_code": 200}}
+    policy = {"on_http_request": [{"actions": [*sign_ins, answer]}]}
+    shop = declare("CloudEndpoint/shop", {"url": "https://shop.example.com", "traffic_policy": policy})
+    account = declare_account(manifest(shop), {kind.name: kind for kind in kinds.list_planned()})
+    text = render(propose(account))
+    assert "method: CORS preflight" in text
+    assert {result.status for result in run_file(tmp_path, text, account)} == {AccessStatus.PASSED}
 
 
 def test_proposed_tests_fail_after_most_changes_of_access_and_after_no_other_change() -> None:

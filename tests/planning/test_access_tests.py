@@ -38,6 +38,20 @@ def action(kind: str, **config: Any) -> dict[str, Any]:
 RESTRICTED = endpoint("shop", action("restrict-ips", allow=[OFFICE]))
 DOUBTFUL = endpoint("shop", {"expressions": ["req.headers['x'] == '1'"], **action("deny")})
 SIGNED_IN = endpoint("shop", action("oauth", provider="google"))
+
+
+def validate_tokens(*issuers: str) -> dict[str, Any]:
+    return action(
+        "jwt-validation",
+        issuer={"allow_list": [{"value": value} for value in issuers]},
+        http={"tokens": [{"type": "jwt", "method": "header", "name": "authorization", "prefix": "Bearer "}]},
+        jws={"allowed_algorithms": ["RS256"], "keys": {"sources": {"additional_jkus": ["https://idp/jwks"]}}},
+    )
+
+
+IDP, OTHER = "https://idp/", "https://other/"
+ONE_ISSUER_FOR_BOTH = endpoint("shop", validate_tokens(OTHER), validate_tokens(IDP, OTHER))
+NO_ISSUER_FOR_BOTH = endpoint("shop", validate_tokens(OTHER), validate_tokens(IDP))
 PUBLIC = endpoint("shop")
 
 
@@ -72,6 +86,9 @@ def plan_from(before: list[Any], after: list[Any]) -> tuple[Account, Account]:
         (SIGNED_IN, expect("deny"), "passed"),
         (SIGNED_IN, expect("allow", caller={"provider": "google"}), "passed"),
         (SIGNED_IN, expect("deny", caller={"provider": "github"}), "passed"),
+        (ONE_ISSUER_FOR_BOTH, expect("allow", caller={"has_token": True}), "passed"),
+        (ONE_ISSUER_FOR_BOTH, expect("deny"), "passed"),
+        (NO_ISSUER_FOR_BOTH, expect("deny", caller={"has_token": True}), "passed"),
     ],
 )
 def test_a_test_passes_if_all_of_its_addresses_have_the_expected_outcome(

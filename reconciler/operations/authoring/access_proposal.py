@@ -63,6 +63,8 @@ def _shorten(texts: Sequence[str]) -> str | list[str]:
 
 def _describe_caller(caller: Caller) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    if caller.method != Caller().method:
+        found["method"] = caller.method
     if caller.certificate:
         found["client_certificate"] = caller.certificate
     if caller.provider:
