@@ -253,9 +253,9 @@ def _find_defined(chain: list[ast.stmt]) -> set[str]:
 
 
 def choose_tests(mutant: MutationSpec, record: Record, source: Source) -> list[str]:
-    """The tests that run the mutant's lines, then the others in the files of the module's name, which may run the lines
-    in processes of their own. For lines that are run when the module is imported, the tests that run lines which use
-    what they define; outside functions, one of the tests that import the module after every third."""
+    """The tests that run the mutant's lines, and after every third of them one in the files of the module's name or its
+    topics, which may run the lines in processes of their own. For lines that are run when the module is imported, the
+    tests that run lines which use what they define; outside functions also tests that import the module."""
     path, lines = source.find_lines(mutant)
     tests = record.find_tests(path, lines)
     is_outside = source.is_outside_functions(mutant)
@@ -263,13 +263,14 @@ def choose_tests(mutant: MutationSpec, record: Record, source: Source) -> list[s
         steps = (set().union(*(record.find_tests(*use) for use in step)) for step in source.find_uses(mutant))
         tests = next(filter(None, steps), set())
     chosen = record.order(tests, path)
+    importing: list[str] = []
     if is_outside and not source.is_function(mutant):
         importing = [test for files in source.find_importing(path) for test in record.order_by_file(files)]
-        ways = [*(chosen[start::3] for start in range(3)), importing[:IMPORTING]]
-        chosen = list(dict.fromkeys(test for turn in zip_longest(*ways) for test in turn if test is not None))
-    if not chosen and (is_outside or lines & record.imported[path]):
+    if not chosen and not importing and (is_outside or lines & record.imported[path]):
         chosen = record.order(record.tests, path)[:5]  # importing the module may fail
-    return list(dict.fromkeys([*chosen, *record.order_by_file(_name_own_tests(path))]))
+    own = record.order_by_file(_name_own_tests(path))
+    ways = [*(chosen[start::3] for start in range(3)), importing[:IMPORTING], own]
+    return list(dict.fromkeys(test for turn in zip_longest(*ways) for test in turn if test is not None))
 
 
 def _name_own_tests(path: str) -> list[str]:
@@ -278,7 +279,8 @@ def _name_own_tests(path: str) -> list[str]:
     place = path.removeprefix("reconciler/").removesuffix(".py")
     package, *parts = place.split("/")
     named = [f"tests/{package}/test_{part.rstrip('_')}.py" for part in reversed(parts)]
-    return [*named, *(file for file, topic in _load_topics().items() if place in topic.get("covers", ()))]
+    around = {"/".join([package, *parts[:length]]) for length in range(1, len(parts) + 1)}
+    return [*named, *(file for file, topic in _load_topics().items() if around & {*topic.get("covers", ())})]
 
 
 @cache

@@ -162,9 +162,10 @@ def test_code_that_runs_at_import_is_tested_by_tests_that_import_the_module(tmp_
     (tmp_path / "tests-1.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in passed))
     mutant = MutationSpec(Path("reconciler/store/tables.py"), "core/NumberReplacer", 1, (2, 9), (2, 10))
     chosen = choose_tests(mutant, Record(tmp_path), Source(tmp_path))
-    near = ["tests/test_program.py", "tests/store/test_tables.py"]
-    groups = [near, ["tests/plan/test_tables.py"], ["tests/store/test_files.py"]]
-    assert chosen == [f"{file}::test_{number}" for group in groups for number in (1, 2) for file in group]
+    near, own = "tests/test_program.py", "tests/store/test_tables.py"  # own tests also have each second turn
+    first = [f"{near}::test_1", f"{own}::test_1", f"{own}::test_2", f"{near}::test_2"]
+    others = ["tests/plan/test_tables.py", "tests/store/test_files.py"]
+    assert chosen == [*first, *(f"{file}::test_{number}" for file in others for number in (1, 2))]
 
 
 def test_lines_that_run_in_other_processes_are_tested_by_the_tests_of_the_module(tmp_path: Path) -> None:
@@ -177,6 +178,16 @@ def test_lines_that_run_in_other_processes_are_tested_by_the_tests_of_the_module
     mutant = MutationSpec(Path("reconciler/cli/applying/bar.py"), "core/NumberReplacer", 0, (2, 11), (2, 12))
     chosen = choose_tests(mutant, Record(tmp_path), Source(tmp_path))
     assert chosen == ["tests/cli/test_bar.py::test", "tests/cli/test_applying.py::test"]
+
+
+def test_a_topic_that_covers_a_package_covers_its_modules(tmp_path: Path) -> None:
+    module = tmp_path / "reconciler/cli/commands/forget.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("WORDS = 1\n")
+    entry = {"test": "tests/cli/test_shared_options.py::test", "passed": True, "cpu": 0.1}
+    (tmp_path / "tests-1.jsonl").write_text(json.dumps(entry))
+    mutant = MutationSpec(Path("reconciler/cli/commands/forget.py"), "core/NumberReplacer", 0, (1, 8), (1, 9))
+    assert choose_tests(mutant, Record(tmp_path), Source(tmp_path)) == [entry["test"]]
 
 
 def population(**sizes: int) -> dict[str, list[list[MutationSpec]]]:
