@@ -287,11 +287,19 @@ def describe(option: click.Parameter) -> str:
         text = "|".join(map(str, form.choices))
     elif isinstance(form, click.IntRange | click.FloatRange):
         text += f" {'' if form.min is None else form.min}..{'' if form.max is None else form.max}"
+    elif isinstance(form, click.Path):
+        found = {"existing": form.exists, "file": form.file_okay, "folder": form.dir_okay, "-": form.allow_dash}
+        text = " or ".join([word for word in ("file", "folder", "-") if found[word]])
+        text = f"existing {text}" if found["existing"] else text
     flags = [
         *(["flag"] if getattr(option, "is_flag", False) else [text]),
         *(["required"] if option.required else []),
         *(["repeatable"] if getattr(option, "multiple", False) or option.nargs == -1 else []),
         *([f"default {_show_default(option.default)}"] if _show_default(option.default) else []),
+        *(["default in the help"] if getattr(option, "show_default", None) else []),
+        *(["value may be missing"] if isinstance(getattr(option, "flag_value", None), str) else []),
+        *(["hidden"] if getattr(option, "hidden", False) else []),
+        *(["eager"] if option.is_eager else []),
         *([f"env {option.envvar}"] if option.envvar else []),
     ]
     names = " ".join(option.opts) if isinstance(option, Option) else option.make_metavar(click.Context(reconciler))
@@ -305,8 +313,10 @@ def _show_default(value: Any) -> str:
 def test_the_options_of_every_command_are_those_that_scripts_use() -> None:
     """A default, a range, a variable or an option that scripts rely on changes only together with this table."""
     lines = []
-    for path, command in EVERY.items():
-        lines += [path, *map(describe, command.params), ""]
+    sandbox = reconciler.get_command(click.Context(reconciler), "sandbox")
+    assert sandbox is not None
+    for path, command in {**EVERY, "": reconciler, "sandbox": sandbox}.items():  # groups with options of their own
+        lines += [path or "reconciler", *map(describe, command.params), ""]
     compare_golden(Path(__file__).with_name("interface.txt"), "\n".join(lines))
 
 
