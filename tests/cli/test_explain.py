@@ -275,6 +275,8 @@ def test_every_manifest_key_is_explained(shell: Shell, word: str) -> None:
         ("HTTPSEdge.rotate", "HTTPSEdge does not support rotate: it has no one-time secret."),
         ("HTTPSEdge.deliver", "HTTPSEdge does not support deliver: it has no one-time secret."),
         ("AgentConfig.id", "AgentConfig does not support id: it is rendered to a file and has no object"),
+        ("IPPolicy.rules", "Resources of the kind IPPolicyRule that belong to this one: a map from name to spec."),
+        ("IPPolicy.rules.cidr", "IPPolicy.rules.cidr (string"),
         ("BotUser.name", "The name, unique among the bot users of the account."),  # a field of the spec has precedence
     ],
 )
@@ -306,6 +308,14 @@ def test_a_kind_lists_the_manifest_keys_that_it_supports(shell: Shell, kind: str
 def test_an_unknown_key_within_a_manifest_key_is_an_error(shell: Shell, path: str, text: str) -> None:
     result = shell("explain", path)
     assert (result.code, text in result.err) == (64, True)
+
+
+def test_the_live_value_is_that_of_a_resource(shell: Shell) -> None:
+    result = shell("explain", "IPPolicy", "--live")
+    assert (result.code, result.out) == (64, "")
+    assert result.err.splitlines()[0] == (
+        "error: --live requires a resource, as in `reconciler explain TLSEdge/payments --live`"
+    )
 
 
 @pytest.mark.parametrize("code", sorted(CODES))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import subprocess
 import sys
 import threading
+from io import BufferedWriter, BytesIO, StringIO, TextIOWrapper
+from unittest.mock import Mock, call
 
 import click
 import pytest
 
-from reconciler.cli.main import COMMANDS, GROUPS, _handle_sigterm
+from reconciler.cli import main as main_module
+from reconciler.cli.main import COMMANDS, GROUPS, _handle_sigterm, entry
 from reconciler.cli.terminal.group import Command
 from tests.harness.project import Output, Shell
 
@@ -152,6 +156,53 @@ def test_a_pipe_that_was_closed_before_output_is_no_error() -> None:
     with os.fdopen(writing, "w") as pipe:
         ran = subprocess.run([sys.executable, "-m", "reconciler", "kinds"], stdout=pipe, stderr=subprocess.PIPE)
     assert ran.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("threads", "code", "is_profiled", "is_quick"),
+    [(1, 0, False, True), (1, 2, False, True), (2, 0, False, False), (2, 130, False, True), (1, 0, True, False)],
+)
+def test_a_process_skips_the_end_of_the_interpreter_if_no_thread_has_work(
+    monkeypatch: pytest.MonkeyPatch, threads: int, code: int, is_profiled: bool, is_quick: bool
+) -> None:
+    def run() -> int:
+        sys.stdout.write("out")
+        sys.stderr.write("err")
+        return code
+
+    def end(code: int) -> None:
+        raise SystemExit(code, streams[0].buffer.raw.getvalue() + streams[1].buffer.raw.getvalue())
+
+    streams = [TextIOWrapper(BufferedWriter(BytesIO())) for _ in range(2)]
+    exit_handler = Mock()
+    for target, name, value in (
+        (main_module, "main", run),
+        (threading, "active_count", lambda: threads),
+        (sys, "getprofile", lambda: print if is_profiled else None),
+        (sys, "stdout", streams[0]),
+        (sys, "stderr", streams[1]),
+        (os, "_exit", end),
+        (atexit, "_run_exitfuncs", exit_handler),
+    ):
+        monkeypatch.setattr(target, name, value)
+    with pytest.raises(SystemExit) as ended:
+        entry()
+    assert ended.value.args == ((code, b"outerr") if is_quick else (code,))
+    assert exit_handler.call_count == is_quick
+
+
+def test_a_process_ends_with_its_code_without_its_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = StringIO()
+    closed.close()
+    monkeypatch.setattr(main_module, "main", lambda: 3)
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: None)
+    monkeypatch.setattr(os, "_exit", Mock(side_effect=SystemExit))
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", closed)
+    with pytest.raises(SystemExit):
+        entry()
+    assert os._exit.mock_calls == [call(3)]  # type: ignore[attr-defined]
 
 
 def test_an_unexpected_error_is_one_line_with_the_variable_for_a_traceback(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from io import BufferedWriter, BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import cast
 
@@ -149,6 +150,47 @@ def test_progress_is_shown_at_a_terminal_that_can_erase_it(
     output.show_progress("reading")
     output.show_progress("")
     assert capsys.readouterr().err == ("\r\rreading\r       \r" if shows else "")
+
+
+def test_progress_is_cut_at_the_width_of_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    output.show_progress("reading " * 7)
+    output.show_progress(" ".join(["reading"] * 7))  # the same, as it is shown
+    output.print_note("note: done")
+    shown = ("reading " * 7)[:49]
+    assert capsys.readouterr().err == f"\r\r{shown}\r{' ' * 49}\rnote: done\n"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "option", "variable", "term", "has_color"),
+    [
+        (True, False, "", "xterm", True),
+        (False, False, "", "xterm", False),
+        (True, True, "", "xterm", False),
+        (True, False, "1", "xterm", False),
+        (True, False, "", "dumb", False),
+    ],
+)
+def test_a_terminal_has_colors_without_what_excludes_them(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, option: bool, variable: str, term: str, has_color: bool
+) -> None:
+    monkeypatch.setenv("NO_COLOR", variable)
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    assert output.supports_color(sys.stdout, option) is has_color
+
+
+def test_a_line_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream, write in (("stdout", output.print_result), ("stderr", output.print_note)):
+        raw = BytesIO()
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, stream, TextIOWrapper(BufferedWriter(raw)))
+            write("a line")
+            assert raw.getvalue() == b"a line\n"
 
 
 @pytest.mark.parametrize(("is_terminal", "width"), [(False, 80), (True, 120)])

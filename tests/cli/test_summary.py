@@ -238,7 +238,10 @@ def test_the_reason_is_printed_if_nothing_was_sent(
     assert (printed.out, printed.err) == ("", err)
 
 
-@pytest.mark.parametrize(("number", "more"), [(1, ""), (20, ""), (21, "1 more addition"), (22, "2 more additions")])
+@pytest.mark.parametrize(
+    ("number", "more"),
+    [(1, ""), (20, ""), (21, "1 more addition"), (22, "2 more additions"), (43, "23 more additions")],
+)
 def test_twenty_additions_are_listed_and_the_rest_is_counted(
     capsys: pytest.CaptureFixture[str], number: int, more: str
 ) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import Mock
@@ -15,7 +18,9 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
-from reconciler.cli.terminal.telemetry import Telemetry
+from reconciler.cli.terminal.exit_codes import Stop
+from reconciler.cli.terminal.telemetry import _SILENT, Telemetry, _catch_complaints
+from reconciler.engine.ports import Transient
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.event import Ended, Outcome, Retried, Started, Waited
@@ -369,12 +374,18 @@ class _Recorder:
         span.end = lambda *at: self.note(f"{name}: end", *at, None)
         return span
 
+    @contextmanager
+    def start_as_current_span(self, name: str, context: object, **options: Any) -> Iterator[Any]:
+        yield self.start_span(name, context, **options)
+
     def note(self, *words: object) -> None:
         self.lines.append(" ".join(str(word) for word in words if word is not None))
 
 
 def test_every_event_is_recorded_by_the_tracer_and_the_meter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: 50.0)
+    clock = count(60.0, 0.25)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     recorder = _Recorder()
     telemetry = Telemetry(cast("Any", recorder), cast("Any", recorder))
     call = Call("create a", Address("IPPolicy", "a"), Verb.CREATE, "/ip_policies")
@@ -390,7 +401,37 @@ def test_every_event_is_recorded_by_the_tracer_and_the_meter(monkeypatch: pytest
         ended_task = replace(record, ended=ended, exit_code=code, seconds=1.5, attempts=2, requests=7)
         telemetry.on_task(ended_task, "plan")
     telemetry.on_plan(Plan("prod", changes=(BY_HAND, GONE, ADDED), additions=(ADDED,)))
+    for failure in (None, Transient("late", code="ERR_NGROK_1"), Transient("late"), OSError("a path")):
+        with suppress(Exception), telemetry.watch_list("/tls_edges"), telemetry.watch_request("GET", "/a") as exchange:
+            exchange.on_response(503)
+            if failure is not None:
+                exchange.on_failure(failure)
+                raise failure
+    for code in range(8):
+        with telemetry.run("plan", None) as end:
+            end(code)
+    for stop in (Stop(3, "stale"), ValueError("a name"), KeyboardInterrupt()):
+        with suppress(BaseException), telemetry.run("apply", None):
+            raise stop
     compare_golden(Path(__file__).parent / "telemetry.txt", "".join(f"{line}\n" for line in recorder.lines))
+
+
+def test_messages_of_the_library_are_one_note_and_are_not_shown(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = logging.getLogger("opentelemetry")
+    before = {*logger.handlers, _SILENT}, logger.propagate
+    with _catch_complaints() as complaint:
+        for number in range(3):
+            logger.warning("hunter%d", number)
+        logger.info("hunter4")
+        complaint.report()
+    assert capsys.readouterr().err == (
+        "note: traces or metrics may be incomplete: OpenTelemetry reported a problem; "
+        "check OTEL_EXPORTER_OTLP_ENDPOINT\n"
+    )
+    assert caplog.text == ""
+    assert ({*logger.handlers}, logger.propagate) == before
 
 
 GONE = Change(Address("IPPolicy", "b"), Action.CREATE, Reason.VANISHED)

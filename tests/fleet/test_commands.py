@@ -497,6 +497,8 @@ def test_a_pause_stops_a_run_until_it_is_resumed(shell: FleetShell) -> None:
         ("2h", 0, "starts, until 2001-09-09 03:46 UTC."),
         ("2001-09-09T03:00Z", 0, "starts, until 2001-09-09 03:00 UTC."),
         ("2001-09-09T01:00Z", 64, "2001-09-09 01:00:00+00:00 is in the past"),
+        ("9998-12-31T23:59Z", 0, "starts, until 9998-12-31 23:59 UTC."),
+        ("9999-01-01T00:01Z", 64, "9999-01-01 00:01:00+00:00 is too late"),
     ],
 )
 def test_the_end_of_a_pause_is_by_the_clock_of_the_store(
@@ -649,6 +651,10 @@ def test_a_missing_file_member_or_run_is_reported_with_the_remedy(shell: FleetSh
     [
         (["plan", "--select", "eu"], "invalid value for '--select': 'eu' is not LABEL=VALUE, as in region=eu or "
          "name=shop-*"),
+        (["plan", "--select", "=eu"], "invalid value for '--select': '=eu' is not LABEL=VALUE, as in region=eu or "
+         "name=shop-*"),
+        (["plan", "--select", "region="], "invalid value for '--select': 'region=' is not LABEL=VALUE, as in region=eu "
+         "or name=shop-*"),
         (["plan", "--format", "sarif"], "invalid value for '--format': unknown format 'sarif'; use one of text, "
          "markdown, html, json, junit"),
         (["plan", "--workers", "2", "--scheduler", "tls://a:1"], "--workers and --scheduler exclude each other"),
@@ -777,6 +783,7 @@ def test_a_failed_run_names_itself_and_the_next_command_whatever_its_formats(she
     (shell.root / "out").mkdir()
     unwritable = shell.fleet("plan", "--quiet", "--format", "json=out")
     assert "The run RUN is stored; to see it: reconciler fleet report RUN\n" in unwritable.err
+    assert (unwritable.code, unwritable.err.splitlines()[-1]) == (1, "error: out: is a directory")
 
 
 def test_a_second_apply_of_a_plan_that_is_being_applied_is_refused(shell: FleetShell) -> None:
@@ -946,12 +953,21 @@ def test_progress_in_a_json_log_has_its_numbers(capsys: pytest.CaptureFixture[st
 
 
 def test_progress_at_a_terminal_is_a_bar() -> None:
-    screen = io.StringIO()
-    with show_bar("planning", Console(file=screen, force_terminal=True, width=100)) as report:
-        report(progress({DONE: 100, FAILED: 3, WAITING: 697}, rate=2.0))
-    assert "103 of 800 done, 3 failed, 697 waiting, 2.0/s, about 6 min left" in re.sub(
-        r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue()
-    )
+    updates = {
+        "103 of 800 done, 3 failed, 697 waiting, 2.0/s, about 6 min left": progress(
+            {DONE: 100, FAILED: 3, WAITING: 697}, rate=2.0
+        ),
+        "100 of 800 done, 700 waiting; the run waits: approval of wave [bold]half[/bold]": progress(
+            {DONE: 100, WAITING: 700}, waiting="approval of wave [bold]half[/bold]"
+        ),
+    }
+    for text, update in updates.items():
+        screen = io.StringIO()
+        with show_bar("planning", Console(file=screen, force_terminal=True, width=120)) as report:
+            report(update)
+        shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+        (line,) = (line for line in shown.splitlines() if " done" in line)
+        assert (line[:10], line[-len(text) :]) == ("planning ━", text)
 
 
 # --- completion
