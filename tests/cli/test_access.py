@@ -10,7 +10,8 @@ import pytest
 
 from reconciler.planning import planner
 from tests.harness.platform import Sandbox
-from tests.harness.project import Project, Shell
+from tests.harness.project import Project, Shell, resource
+from tests.kinds import pems
 
 ANSWERS = {"type": "custom-response", "config": {"status_code": 200}}
 OFFICE = {"type": "restrict-ips", "config": {"enforce": True, "allow": ["203.0.113.0/24"]}}
@@ -142,6 +143,24 @@ def test_the_method_and_the_token_of_a_request_decide(
     asked = ("--explain", "https://api.example.com", "--from", "192.0.2.1")
     explained = shell("access", "--declared", *asked, *words)
     assert (explained.code, end in map(str.strip, explained.out.splitlines())) == (0, True), explained
+
+
+def test_a_certificate_is_that_of_an_authority_by_its_name(shell: Shell) -> None:
+    authority = pems.certificate("partners", ca=True)
+    terminate = {"mutual_tls_certificate_authorities": [authority]}
+    policy = {
+        "on_tcp_connect": [{"actions": [{"type": "terminate-tls", "config": terminate}]}],
+        "on_http_request": [{"actions": [ANSWERS]}],
+    }
+    declared = (
+        resource("CertificateAuthority", "partners", ca_pem=authority),
+        resource("CloudEndpoint", "api", url="https://api.example.com", traffic_policy=policy),
+    )
+    shell.write("manifests/all.yaml", "---\n".join(json.dumps(one) + "\n" for one in declared))
+    asked = ("--declared", "--explain", "https://api.example.com", "--from", "192.0.2.1")
+    refused, passed = shell("access", *asked), shell("access", *asked, "--certificate", "partners")
+    ends = [(one.code, one.out.splitlines()[-1]) for one in (refused, passed)]
+    assert ends == [(0, "The request is refused."), (0, "The request passes.")]
 
 
 def test_an_explanation_names_the_gate_its_resource_and_position(endpoints: Project) -> None:

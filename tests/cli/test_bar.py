@@ -74,6 +74,7 @@ LINES = {
     (State(3, 10, 0.5), 28): "━━━          3/10 0:14 left",
     (State(3, 10, 0.5), 16): "━━╸        3/10",
     (State(3, 10), 12): " 3/10",
+    (State(3, 100_000), 8): "     3/…",  # cut, and never a second line
 }
 
 

@@ -16,9 +16,11 @@ from reconciler.cli.terminal import formats
 from reconciler.model.access_test import AccessResult, AccessStatus, Expected
 from reconciler.model.problem import Position
 from reconciler.rendering.plan.phrases import Flavour
+from reconciler.rendering.wire import plan_json
 from tests.harness.platform import Sandbox
 from tests.harness.project import Shell
 from tests.rendering.plans import WHOLE
+from tests.rendering.test_markdown import large
 
 ROOT = Path(__file__).parents[2]
 FAILED = AccessResult(
@@ -112,6 +114,17 @@ def test_every_format_with_positions_counts_files_from_the_repositorys_root(tmp_
     found = re.findall(r"[\w/]*\b(?:manifests|tests)/\w+\.yaml", written)
     assert found
     assert [file for file in found if not file.startswith("infra/")] == []
+
+
+def test_the_plans_of_a_request_fit_the_limit_with_their_digests(tmp_path: Path) -> None:
+    plans = [replace(large(60), environment=name) for name in ("staging", "prod")]
+    outputs = [formats.PlanOutput(plan, plan_json.write_plan(plan), tmp_path, Flavour.PLAN) for plan in plans]
+    for limit in range(4_000, 4_200, 20):
+        text = formats.render_markdown(outputs, (), limit)
+        assert len(text) <= limit
+        assert [line for line in text.splitlines() if "digest=" in line] == [
+            f"<!-- reconciler digest={one.digest} -->" for one in outputs
+        ]
 
 
 def test_a_plan_as_json_is_readable_by_its_owner_only(shell: Shell, sandbox: Sandbox) -> None:

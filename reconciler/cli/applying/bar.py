@@ -91,13 +91,11 @@ class Line(Progress):
 
 def _render_line(state: State, width: int) -> RenderableType:
     before, bar, after = fit_line(state, width)
-    line = Table.grid(padding=(0, 1, 0, 0))
+    line = Table.grid(padding=(0, 1))
     cells: list[RenderableType] = [Text(before)] if before else []
     if bar:
         cells.append(ProgressBar(total=state.total, completed=state.ended, width=bar))
     cells += [Text(text, style="dim" if place else "") for place, text in enumerate(after)]
-    for _ in cells:
-        line.add_column(no_wrap=True)
     line.add_row(*cells)
     return line
 

@@ -121,9 +121,8 @@ def _command(context: click.Context, shared: dict[str, str]) -> Iterator[str]:
 
 
 def _examples(examples: str) -> Iterator[str]:
-    lines = [line.strip() for line in examples.strip().splitlines()]
-    if lines:
-        yield from (".PP", ".RS", ".nf", *map(_text, lines), ".fi", ".RE")
+    lines = (line.strip() for line in examples.strip().splitlines())
+    yield from (".PP", ".RS", ".nf", *map(_text, lines), ".fi", ".RE")
 
 
 def _section(title: str, *lines: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.cli.applying.questions import is_confirmed
@@ -32,10 +32,10 @@ class Review(Struct, frozen=True):
     ask     whether to ask at the terminal
     """
 
-    run: str = ""
-    shapes: Sequence[str] = ()
-    limits: Mapping[str, int] = field(default_factory=dict)
-    ask: bool = True
+    run: str
+    shapes: Sequence[str]
+    limits: Mapping[str, int]
+    ask: bool
 
 
 def apply(options: FleetOptions, review: Review, *, wait: bool) -> int:
