@@ -32,7 +32,7 @@ WRONG = Problem("not a number", "write 5", "TLSEdge/a.size", Position("a.yaml", 
 
 @click.command("plan")
 def plan() -> None:
-    """A command of which the usage is shown."""
+    """A command of which the usage is cut."""
 
 
 PLAN = click.Context(plan, info_name="reconciler plan")
@@ -159,10 +159,10 @@ def test_progress_is_cut_at_the_width_of_the_terminal(
     monkeypatch.setenv("COLUMNS", "50")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     output.show_progress("reading " * 7)
-    output.show_progress(" ".join(["reading"] * 7))  # the same, as it is shown
+    output.show_progress(" ".join(["reading"] * 7))  # the same, as it is cut
     output.print_note("note: done")
-    shown = ("reading " * 7)[:49]
-    assert capsys.readouterr().err == f"\r\r{shown}\r{' ' * 49}\rnote: done\n"
+    cut = ("reading " * 7)[:49]
+    assert capsys.readouterr().err == f"\r\r{cut}\r{' ' * 49}\rnote: done\n"
 
 
 @pytest.mark.parametrize(

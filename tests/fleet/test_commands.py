@@ -965,8 +965,8 @@ def test_progress_at_a_terminal_is_a_bar() -> None:
         screen = io.StringIO()
         with show_bar("planning", Console(file=screen, force_terminal=True, width=120)) as report:
             report(update)
-        shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
-        (line,) = (line for line in shown.splitlines() if " done" in line)
+        drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+        (line,) = (line for line in drawn.splitlines() if " done" in line)
         assert (line[:10], line[-len(text) :]) == ("planning ━", text)
 
 
