@@ -318,7 +318,7 @@ def _report_unknown_values(wanted: Iterable[Declaration]) -> Iterator[Problem]:
             for item in value if isinstance(value, list) else [value]:
                 if item is not None and not isinstance(item, Ref):
                     yield Problem(
-                        f"expected a reference, found {item!r}",
+                        f"expected a reference, found {str(item)!r}",
                         words,
                         f"{declaration.address}.{name}",
                         declaration.at(name),

@@ -133,7 +133,7 @@ def _wrap(text: str, indent: int, width: int) -> list[str]:
     text = terminal_text.sanitize(text)
     lead = len(text) - len(text.lstrip())
     first, *rest = terminal_text.wrap(text.lstrip(), max(width - max(lead, indent), 20))
-    return [" " * lead + first, *(" " * indent + line for line in rest)]
+    return [" " * lead + first.rstrip(), *(" " * indent + line for line in rest)]
 
 
 def _cell(text: str) -> str:

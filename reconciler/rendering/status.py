@@ -110,7 +110,7 @@ def _wrap(text: str, indent: int, width: int) -> Iterator[str]:
     """The text in lines of at most `width` cells; all but the first are indented."""
     text = terminal_text.sanitize(text)
     start = len(text) - len(text.lstrip(" "))
-    first, *rest = terminal_text.wrap(text.lstrip(" "), max(20, width - indent)) or [""]
+    first, *rest = terminal_text.wrap(text.lstrip(" "), max(20, width - indent))
     yield f"{' ' * start}{first.rstrip()}"
     yield from (f"{' ' * indent}{line}" for line in rest)
 

@@ -16,6 +16,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.model.value import Json
+from reconciler.rendering.inventory import is_place
 from reconciler.rendering.plan.markdown import code
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.text_tools import count
@@ -129,7 +130,7 @@ def summarize_validation(
 
 def summarize_access(entries: Sequence[AccessEntry], incomplete: Mapping[str, str]) -> Summary:
     """Every way into an account."""
-    public = sum(entry.public for entry in entries)
+    public = sum(entry.public and is_place(entry) for entry in entries)
     rows = tuple((entry.entry_point, entry.admits, ", ".join(entry.resources)) for entry in entries)
     return Summary(
         "Access",

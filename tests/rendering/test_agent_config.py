@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Position
-from reconciler.model.value import Ref, Secret
+from reconciler.model.value import JsonTemplate, Ref, Sealed, Secret, Template
 from reconciler.rendering import agent_config
-from reconciler.rendering.agent_config import find_regional_domain, merge, render_file
+from reconciler.rendering.agent_config import find_conflicts, find_regional_domain, merge, render_file
+from tests.harness.golden import compare_golden
 
 NAMES = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda name: name[0].isalnum())
 TUNNELS = st.dictionaries(
@@ -236,6 +240,9 @@ def test_the_regional_domain_is_the_requested_one_below_the_ingress() -> None:
     assert find_regional_domain(domains, "connect.example.com", "jp") is None
     assert find_regional_domain(domains[:1], "connect.example.com", None) == "eu.connect.example.com"
     assert find_regional_domain(["evil.test"], "connect.example.com", None) is None
+    assert find_regional_domain([*domains[:2], domains[0]], "connect.example.com", "eu") is None
+    assert find_regional_domain(["EU-1.connect.example.com"], "connect.example.com", "1") == "EU-1.connect.example.com"
+    assert find_regional_domain(domains[:1], "connect.example.com", "connect") is None
 
 
 @pytest.mark.parametrize(
@@ -245,3 +252,116 @@ def test_text_that_a_reader_takes_for_something_else_is_quoted(text: str) -> Non
     written = yaml.dump({"addr": text}, Dumper=agent_config._Dumper)
     assert (written == f"addr: {text}\n") is (text == "web:80")
     assert yaml.safe_load(written) == {"addr": text}
+
+
+# --- whole files and whole lists of problems
+
+RICH = {
+    **SECRET_SPEC,
+    "region": "eu",
+    "console_ui": False,
+    "dns_resolver_ips": ["192.0.2.1", "1e3"],
+    "metadata": "x" * 200 + " é\U0001f600\n  two lines",
+    "update_check": None,
+}
+THIRD = {
+    "authtoken": TOKEN,
+    "ingress": Ref(Address("AgentIngress", "connect")),
+    "log": "{a: 1}",  # names of files, which are no documents
+    "proxy_url": "{b: 2}",
+    "connect_cas": "host",
+    "endpoints": [
+        {"name": "a", "upstream": {"url": "80", "protocol": None}, "traffic_policy": {"on_http_request": [{"x": 1.0}]}},
+        {"name": "b", "upstream": {"url": "b:1"}, "bindings": ["internal"], "pooling_enabled": False},
+    ],
+    "tunnels": {"old": {"proto": "tcp", "addr": "22", "ip_restriction": {"allow_cidrs": ["192.0.2.0/24"]}}},
+}
+NAMED = Template(("x-", Ref(Address("ReservedDomain", "x"), "domain")))
+
+
+def config(name: str) -> Ref:
+    return Ref(Address("AgentConfig", name))
+
+
+def test_whole_files_are_written_as_reviewed() -> None:
+    second = {"extends": [config("base"), config("gone")], "tunnels": {"web": SECRET_SPEC["tunnels"]["web"]}}
+    files = []
+    for declared in (declare(one=RICH), declare(one=second, base={"authtoken": TOKEN}), declare(one=THIRD, two={})):
+        merged, problems = merge(list(declared)[:1] if "base" in str(declared) else list(declared), declared)
+        assert problems == []
+        files += [
+            render_file(merged, server, token) for server, token in ((None, None), ("eu.example.com:443", "t0ken"))
+        ]
+        files.append(f"{merged.names} {merged.region} {merged.signs_in and merged.signs_in.subject}\n")
+    compare_golden(Path(__file__).parent / "pages" / "agent-files.txt", "----\n".join(files))
+
+
+DECLARED = declare(
+    top={"extends": [config("left"), config("right"), "AgentConfig/text"], "version": "3", "log": False},
+    left={
+        "extends": [config("base")],
+        "log": "stdout",
+        "metadata": NAMED,
+        "api_key": Sealed("env:A"),
+        "credential": "x",
+    },
+    right={
+        "extends": [config("base"), config("top")],
+        "log": "stderr",
+        "metadata": "y",
+        "api_key": Secret("k", "test"),
+        "ingress": NAMED,
+        "server_addr": "a:1",
+        "endpoints": [
+            {"name": "shared", "upstream": {"url": "80"}},
+            {"name": "b", "upstream": {"url": "localhost:80"}},
+        ],
+    },
+    base={
+        "log": None,
+        "endpoints": [{"name": "b", "upstream": {"url": "80"}}],
+        "tunnels": {"shared": {"proto": "tls", "addr": "443", "traffic_policy": JsonTemplate(("{", NAMED, "}"))}},
+    },
+    alone={"version": "3", "root_cas": "host"},
+    other={"extends": [config("alone")], "version": "2"},
+)
+
+
+def place(declared: dict[Address, Declaration]) -> dict[Address, Declaration]:
+    """The declarations with a line for each value."""
+
+    def list_paths(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+        yield path
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, item in items:
+            yield from list_paths(item, (*path, key))
+
+    def place_one(found: Declaration) -> Declaration:
+        paths = enumerate(list_paths(found.spec, ("spec",)), 2)
+        return replace(found, positions={path: Position(found.position.file, line, 3) for line, path in paths})
+
+    return {address: place_one(found) for address, found in declared.items()}
+
+
+CONFLICTS = place(DECLARED)
+
+
+def test_problems_of_every_sort_are_reported_as_reviewed() -> None:
+    addresses = list(CONFLICTS)
+    lists = [
+        merge(addresses[:1], CONFLICTS)[1],
+        merge([addresses[5], addresses[3]], CONFLICTS)[1],
+        find_conflicts(CONFLICTS),
+        find_conflicts({address: CONFLICTS[address] for address in addresses[1:]}),
+    ]
+    texts = ["".join(f"{problem} [{problem.code}]\n" for problem in problems) for problems in lists]
+    compare_golden(Path(__file__).parent / "pages" / "agent-problems.txt", "----\n".join(texts))
+
+
+@pytest.mark.parametrize("own", [(), ("base",), ("top",)])
+def test_a_configuration_stands_before_those_that_it_extends(own: tuple[str, ...]) -> None:
+    """Its value is the first, which the others differ from."""
+    names = [Address("AgentConfig", name) for name in (*own, "left")]
+    found = merge(names, CONFLICTS)[0]
+    assert found.names == (*own, "left")
+    assert found.options.get("log") == (False if "top" in own else "stdout")

@@ -19,8 +19,9 @@ from octodns_bind import ZoneFileSource
 
 from reconciler.health.zones import place_records
 from reconciler.model.dns import DNSFinding, DNSRecords, Misplaced, Need, Zone
-from reconciler.model.health import Health, Record, State
+from reconciler.model.health import Actor, Health, Record, State
 from reconciler.rendering import dns as rendering
+from tests.harness.golden import compare_golden
 
 ALIAS = Record("shop.example.com", "CNAME", "abc.cname.platform.example", "ReservedDomain/shop", "traffic")
 RECORDS = (
@@ -228,3 +229,104 @@ def test_text_and_json_also_have_what_is_in_no_zone_and_what_cannot_be_set() -> 
     assert [row["name"] for row in listed["unzoned"]] == ["shop.example.org"]
     assert listed["misplaced"][0]["needed_by"] == ["ReservedDomain/apex"]
     assert rendering.render_records(DNSRecords(), "text") == ""
+
+
+# --- every format as a whole
+
+ORGANIZATION = Zone(
+    "example.org",
+    (
+        Record("example.org", "NS", "ns-1.platform.example", "AgentIngress/b", "agents"),
+        Record("example.org", "NS", "ns-2.platform.example", "AgentIngress/a", "agents"),
+        Record("a.example.org", "CNAME", "x.example", "ReservedDomain/é##[x]", "traffic"),
+        Record("a.example.org", "CNAME", "x.example", "ReservedDomain/a", "certificate"),
+        Record("b.example.org", "NS", "y.example", "AgentIngress/a", "agents"),
+    ),
+)
+MISPLACED = (
+    Misplaced(Record("example.com", "CNAME", "y.example", "ReservedDomain/apex", "traffic"), "why it", "what to do"),
+    Misplaced(Record("b..com", "CNAME", "z.example", "ReservedDomain/bad\n", "traffic"), "no name", "rename it"),
+)
+ALL = DNSRecords(
+    (place(*RECORDS), ORGANIZATION, Zone("empty.example")),
+    (ALIAS, replace(ALIAS, needed_by="ReservedDomain/also"), RECORDS[1]),
+    MISPLACED,
+)
+
+
+@pytest.mark.parametrize("form", rendering.SUFFIXES)
+def test_records_of_every_sort_are_written_as_reviewed(form: str) -> None:
+    texts = [rendering.render_records(ALL, form), *(rendering.file_name(zone, form) for zone in ALL.zones)]
+    if form == "text":
+        texts += [rendering.render_file(zone, form) for zone in ALL.zones]
+        texts += [*rendering.list_misplaced(ALL), *rendering.list_unzoned(ALL)]
+    else:
+        assert [rendering.render_file(zone, form) for zone in ALL.zones] == [
+            rendering.render_zone(zone, form) for zone in ALL.zones
+        ]
+    compare_golden(Path(__file__).parent / "pages" / "dns" / f"{form}.txt", "\n----\n".join(texts) + "\n")
+
+
+@pytest.mark.parametrize("form", rendering.SUFFIXES)
+def test_only_files_that_were_written_for_the_zone_are_recognized(form: str) -> None:
+    for zone in ALL.zones:
+        text = rendering.render_file(zone, form)
+        found = [rendering.wrote_file(text, name, form) for name in (zone.name, "other.example")]
+        assert found == [True, False]
+        assert not rendering.wrote_file(f" {text[:40]}", zone.name, form)
+        others = [other for other in rendering.SUFFIXES if other != form]
+        recognized = [other for other in others if rendering.wrote_file(text, zone.name, other)]
+        assert recognized == [other for other in others if {form, other} == {"text", "octodns"}]
+
+
+WRITTEN = {"zone": "a.example", "records": [dict.fromkeys(("name", "type", "value", "ttl", "needed_by", "purpose"))]}
+
+
+@pytest.mark.parametrize(
+    ("content", "is_ours"),
+    [
+        (WRITTEN, True),
+        ({**WRITTEN, "records": []}, True),
+        ({**WRITTEN, "records": {}}, False),
+        ({**WRITTEN, "records": [[]]}, False),
+        ({**WRITTEN, "records": [{"name": ""}]}, False),
+        ({**WRITTEN, "records": [*WRITTEN["records"], {}]}, False),
+        ({**WRITTEN, "zone": "b.example"}, False),
+        ({**WRITTEN, "more": 1}, False),
+        ({"zone": "a.example"}, False),
+        ([], False),
+        ("zone", False),
+    ],
+)
+def test_a_json_file_is_recognized_by_its_keys(content: object, is_ours: bool) -> None:
+    assert rendering.wrote_file(json.dumps(content), "a.example", "json") is is_ours
+
+
+@pytest.mark.parametrize("content", ["", "{", "[" * 100_000])
+def test_a_file_that_is_no_json_is_not_recognized(content: str) -> None:
+    assert not rendering.wrote_file(content, "a.example", "json")
+
+
+def find(owner: str, state: State, reason: str = "", advice: str = "", actor: Actor = Actor.NOBODY) -> DNSFinding:
+    need = Need(owner, "CNAME", ("a.example", "b.example"), (f"ReservedDomain/{owner}", "TLSEdge/é"))
+    return DNSFinding(need, Health(state, reason, advice, actor, retries_at=1.5 if reason else None))
+
+
+def test_findings_of_every_sort_are_written_as_reviewed() -> None:
+    findings = [
+        find("good.example", State.HEALTHY, "it is set", "nothing"),
+        find("bad.example", State.DEGRADED, "it is not set", "set it", Actor.ZONE_OWNER),
+        find("slow.example", State.PROGRESSING, "the certificate waits", "wait", Actor.PLATFORM),
+        find("lost.example", State.UNKNOWN, "no server answers\x1b[2J"),
+        find("bad.example", State.DEGRADED, "it is wrong"),
+    ]
+    unread = {"ReservedDomain": "403 ##[x]", "AgentIngress": "timeout"}
+    cases = [
+        (findings, ALL, {}),
+        (findings[:1], DNSRecords(), unread),
+        ([], DNSRecords(), unread),
+        ([], DNSRecords(), {}),
+    ]
+    texts = [rendering.render_findings(*case) for case in cases]
+    texts += [rendering.render_findings_json(findings[:2], replace(ALL, zones=()), unread)]
+    compare_golden(Path(__file__).parent / "pages" / "dns" / "findings.txt", "----\n".join(texts))

@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from reconciler.access.questions import Outcome
+from reconciler.access.tracing import Explanation, Step
 from reconciler.model.access_entry import AccessEntry
 from reconciler.rendering import terminal_text
-from reconciler.rendering.inventory import render_json, render_markdown, render_text, summarize
+from reconciler.rendering.inventory import (
+    render_explanation,
+    render_explanation_json,
+    render_json,
+    render_markdown,
+    render_text,
+    summarize,
+)
 from reconciler.rendering.summary import render_markdown as render_summary
 from reconciler.rendering.summary import summarize_access
 from tests.harness.golden import compare_golden
@@ -71,3 +80,35 @@ def test_ways_in_have_the_expected_lines() -> None:
     summaries = [render_summary(summarize_access(entries, names)) for names in ({}, {"TLSEdge": "refused"})]
     texts = (render_text(entries, 50), render_text(entries, 100), render_markdown(entries), *summaries)
     compare_golden(Path(__file__).parent / "pages" / "inventory.txt", "\n----\n".join(texts))
+
+
+def test_every_sort_of_way_in_is_listed_with_its_labels() -> None:
+    entries = [
+        replace(CERTAIN, origin="unmanaged", public=False, resources=()),
+        replace(PUBLIC, stack="web", origin="ephemeral", unknown=("one fact", "another|fact")),
+        replace(INTERNAL, entry_point="https://shop.internal (internal)"),
+        replace(INTERNAL, entry_point="http://a.b (kubernetes)", binding="kubernetes", public=True),
+        replace(CERTAIN, entry_point="the API", binding="account", resources=("IPRestriction/api", "IPPolicy/office")),
+        replace(CERTAIN, entry_point="what BotUser/ci may open", binding="credential", public=False),
+    ]
+    texts = (render_text(entries, 40), render_markdown(entries), render_json(entries, {"TLSEdge": "refused ##[x]"}))
+    compare_golden(Path(__file__).parent / "pages" / "ways-in.txt", "\n----\n".join(texts))
+
+
+STEPS = (
+    Step("HTTPSEdge serves shop.example.com", ("HTTPSEdge/shop", "HTTPSEdgeRoute/shop-admin")),
+    Step(f"the source is one of {', '.join(['203.0.113.0/24'] * 5)}", ("IPPolicy/office",), True),
+    Step("the caller is signed in at google ##[x]", (), False),
+)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_the_steps_of_a_request_are_explained(outcome: Outcome) -> None:
+    depends = (f"the expression {'x' * 60}", "a fact") if outcome is Outcome.UNKNOWN else ()
+    explanation = Explanation(outcome, STEPS[:-1] if outcome is Outcome.PASS else STEPS, depends)
+    positions = {"HTTPSEdge/shop": "manifests/shop.yaml:1:1", "IPPolicy/office": ""}
+    texts = (
+        *(render_explanation(explanation, positions, width) for width in (20, 50, 100)),
+        render_explanation_json(explanation),
+    )
+    compare_golden(Path(__file__).parent / "pages" / f"request-{outcome}.txt", "----\n".join(texts))

@@ -56,7 +56,7 @@ def traits_of(field: Field) -> Iterator[str]:
     elif field.default is not None:
         yield f"default: {canonical(field.default).decode()}"
     if field.refs:
-        yield f"the id of a {' or '.join(field.refs)}: {{ref: {field.refs[0]}/name}}"
+        yield f"id of {' or '.join(field.refs)}: {{ref: {field.refs[0]}/name}}"
     for behaviour in Behavior:
         if behaviour in field:
             yield f"{behaviour.name.lower().replace('_', ' ')}: {behaviour.value}"
