@@ -137,10 +137,15 @@ def render_all_json(rows: Sequence[Row], incomplete: Mapping[str, str]) -> str:
 
 def _join_cells(row: Sequence[str], widths: Sequence[int]) -> str:
     """The cells of a row, as far as there is a width for them. Without one, the owner is on the next line."""
-    texts = [terminal_text.cut(text, width) for text, width in zip(row, widths, strict=False)]
-    cells = (text + " " * (width - terminal_text.width(text)) for text, width in zip(texts, widths, strict=True))
+    cells = (_fill(text, width) for text, width in zip(row, widths, strict=False))
     below = f"\n      {row[_OWNER]}" if len(widths) == _OWNER and row[_OWNER] else ""
     return "  ".join(cells).rstrip() + below
+
+
+def _fill(text: str, width: int) -> str:
+    """The text in a cell of this width."""
+    text = terminal_text.cut(text, width)
+    return text + " " * (width - terminal_text.width(text))
 
 
 def _row(kind: Kind, live: Live) -> tuple[str, ...]:

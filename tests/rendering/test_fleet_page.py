@@ -145,6 +145,12 @@ def test_texts_without_room_are_left_out_of_a_page(excess: int) -> None:
     assert [row[1] for row in data_of(replace(seen, tasks=tasks))["rows"]] == [0, -1 if excess else 1]
 
 
+def test_a_text_takes_room_once() -> None:
+    seen = only(PLANNED, 4, project="x" * 100_000)
+    assert [row[1] for row in data_of(seen)["rows"]] == [0] * 4
+    assert [row[1] for row in data_of(only(PLANNED, 2, project=""))["rows"]] == [-1] * 2
+
+
 @pytest.mark.parametrize("number", [50, 51])
 def test_a_label_with_many_values_can_only_be_searched(number: int) -> None:
     seen = replace(only(PLANNED, number), labels={f"m{place}": {"n": f"{place}"} for place in range(number)})

@@ -19,11 +19,12 @@ from msgspec.structs import replace
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, Risk
 from reconciler.model.health import Actor, Health, HealthRow, State
-from reconciler.model.plan import Base, Call, Observed, Plan, Verb
+from reconciler.model.plan import Base, Call, Observed, Plan, Request, Verb
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.value import Ref
 from reconciler.operations.run_context import read_run_context
 from reconciler.rendering.html import diagram, plan_page
+from reconciler.rendering.plan.outline import build_outline
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.text_tools import count
 from tests.harness.golden import compare_golden
@@ -335,6 +336,72 @@ def test_a_branch_without_changes_is_reported_despite_drift() -> None:
     assert read_verdict(page) == "No changes by this branch"
     assert headings(page)[0] == "Nothing needs you"
     assert "Pending before it: 2 to replace, 1 to delete, 1 to move." in page
+
+
+ERROR = Problem("it is wrong", "mend it", "IPPolicy/a", code="invalid-value")
+CONFINED = replace(ERROR, confined=True, subject="IPPolicy/b")
+PLANNED = replace(WHOLE, problems=(), approvals=(), additions=())
+ADDED = tuple(replace(change, cause=Cause.THIS_CHANGE) for change in WHOLE.additions)
+FOREIGN = tuple(change for change in OF_A_BRANCH.changes if change.cause is not Cause.THIS_CHANGE)
+STATES: Mapping[str, Plan] = {
+    "empty": Plan("prod"),
+    "planned": PLANNED,
+    "an error": replace(PLANNED, problems=(ERROR, CONFINED)),
+    "errors that are equal": Plan("prod", problems=(ERROR, replace(ERROR, subject="IPPolicy/c"))),
+    "two errors": Plan("prod", problems=(ERROR, replace(ERROR, text="it is odd", code="unknown-field"))),
+    "a confined error": replace(PLANNED, problems=(CONFINED,)),
+    "approvals": replace(PLANNED, approvals=WHOLE.approvals, problems=(CONFINED,)),
+    "approvals and an error": replace(PLANNED, approvals=WHOLE.approvals, problems=(ERROR,)),
+    "a warning": replace(PLANNED, problems=(replace(ERROR, severity=Severity.WARNING),)),
+    "of a branch": replace(OF_A_BRANCH, approvals=()),
+    "nothing of a branch": replace(OF_A_BRANCH, approvals=(), changes=FOREIGN),
+    "additions of a branch": replace(OF_A_BRANCH, approvals=(), changes=FOREIGN, additions=ADDED),
+    "nothing but drift of a branch": replace(OF_A_BRANCH, approvals=(), changes=()),
+    "access": replace(Plan("prod"), access=REVIEWED.access),
+    "pending only": replace(Plan("prod"), changes=tuple(replace(change, is_pending=True) for change in WHOLE.changes)),
+}
+
+
+def test_a_plan_in_every_state_has_the_expected_status() -> None:
+    lines = []
+    for name, plan in STATES.items():
+        for flavour, budget, resources in ((Flavour.PLAN, 0, None), (Flavour.PLAN, 60, 7), (Flavour.DRIFT, 0, 7)):
+            status = plan_page._status(plan, build_outline(plan), flavour, resources, budget)
+            lines.append(f"{name}, {flavour}: {status.level}, {status.text}\n")
+            lines += [f"    {detail}\n" for detail in status.details]
+    compare_golden(Path(__file__).parent / "pages" / "verdicts.txt", "".join(lines))
+
+
+def read_brief(number: int, length: int) -> str:
+    """The line that sums up a change of so many fields with values of this length."""
+    fields = tuple(FieldChange(f"f{place}", None, "x" * length) for place in range(number))
+    (card,) = plan_page.build_cards(build_outline(Plan("prod", changes=(change(EDGE, Action.UPDATE),))), Flavour.PLAN)
+    assert card.summary == card.reason
+    changed = replace(change(EDGE, Action.UPDATE), fields=fields)
+    (card,) = plan_page.build_cards(build_outline(Plan("prod", changes=(changed,))), Flavour.PLAN)
+    return card.summary
+
+
+@pytest.mark.parametrize(
+    ("number", "ending"),
+    [(2, 'f1: (not set) → "x"'), (3, 'f2: (not set) → "x"'), (4, ", and 1 more field"), (5, ", and 2 more fields")],
+)
+def test_three_fields_of_a_change_are_summed_up(number: int, ending: str) -> None:
+    assert read_brief(number, 1).endswith(ending)
+    assert read_brief(number, 1).count('"x"') == min(number, 3)
+
+
+@pytest.mark.parametrize("length", [141, 142, 143, 400])
+def test_the_line_that_sums_up_a_change_is_cut(length: int) -> None:
+    brief = read_brief(1, length)
+    assert len(brief) == min(160, length + 18)
+    assert brief.endswith("…") is (length > 142)
+
+
+def test_a_page_of_several_plans_names_the_request_that_one_of_them_has() -> None:
+    asked = Request("octo/infra", 7, "main", "abc")
+    page = plan_page.render_overview([STAGING, replace(PRODUCTION, request=asked), PRODUCTION])
+    assert "octo/infra#7" in page
 
 
 def test_a_field_with_another_cause_than_its_change_shows_it() -> None:

@@ -56,6 +56,49 @@ def test_unapplied_changes_in_git_are_no_drift() -> None:
     assert rendering.describe_sync(edited) == "no drift: 2 resources changed in Git and are not applied yet (read now)"
 
 
+THEN = Sync(Synced.YES, NOW - 2 * DAY, is_now=False, why="it was not read")
+
+
+@pytest.mark.parametrize(
+    ("sync", "text"),
+    [
+        (Sync(Synced.UNKNOWN, why="no API key"), "unknown: no API key, and no drift check is recorded"),
+        (Sync(Synced.YES, NOW), "in sync (read now)"),
+        (Sync(Synced.UNKNOWN, NOW, why="1 list failed"), "unknown (read now, not completely: 1 list failed)"),
+        (Sync(Synced.DRIFT, NOW, drifted=("a", "b")), "drift: 2 resources changed on the platform (read now)"),
+        (
+            Sync(Synced.UNKNOWN, NOW, pending=("a",)),
+            "no drift: 1 resource changed in Git and is not applied yet (read now)",
+        ),
+        (
+            THEN,
+            "in sync (last known from the drift check of 2026-05-30 12:00 UTC, 2 days ago: now it was not read)",
+        ),
+        (
+            replace(THEN, at=NOW + 5),
+            "in sync (last known from the drift check of 2026-06-01 12:00 UTC, less than a second ago: now it "
+            "was not read)",
+        ),
+    ],
+)
+def test_sync_is_described_with_what_is_known(sync: Sync, text: str) -> None:
+    assert rendering.describe_sync(build_status(sync=sync)) == text
+
+
+@pytest.mark.parametrize(
+    ("actor", "advice", "text"),
+    [
+        (Actor.NOBODY, "", ""),
+        (Actor.NOBODY, "wait", "wait"),
+        (Actor.YOU, "", "you act"),
+        (Actor.YOU, "set it", "you: set it"),
+        (Actor.AGENT, "", "the agent acts"),
+    ],
+)
+def test_who_acts_is_named_with_what_to_do(actor: Actor, advice: str, text: str) -> None:
+    assert rendering.describe_actor(row("shop", State.DEGRADED, "", actor, advice)) == text
+
+
 def test_the_text_fits_a_narrow_terminal() -> None:
     assert max(map(len, rendering.render_text(ILL, 40).splitlines())) <= 40
 

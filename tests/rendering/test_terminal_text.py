@@ -65,6 +65,13 @@ def test_a_variation_selector_after_an_emoji_is_not_escaped() -> None:
     assert terminal_text.sanitize("a\ufe0f") == r"a\ufe0f"
 
 
+def test_nothing_but_a_variation_selector_is_left_after_an_emoji() -> None:
+    assert (
+        terminal_text.sanitize("\u2764\x1b\u2764\u200d\u2764\ufe0e\ufe0f")
+        == "\u2764\\x1b\u2764\\u200d\u2764\ufe0e\\ufe0f"
+    )
+
+
 @pytest.mark.parametrize("limit", range(1, 9))
 def test_a_word_is_broken_without_empty_lines(limit: int) -> None:
     for word in ("abcdefgh", "ab.cdefgh", "漢字漢字"):
