@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from referencing import Registry, Resource
 
 from reconciler import kinds
 from reconciler.languages.yaml import reader as yaml
+from reconciler.model.address import Address
 from reconciler.rendering.schemas import component
 from reconciler.rendering.schemas.component import InputForm
-from reconciler.rendering.schemas.manifest import manifest_schema
+from reconciler.rendering.schemas.manifest import definitions, manifest_schema, reference_definitions
+from tests.harness.golden import compare_golden
 from tests.harness.schemas import check_schema
 
 FORMS = {
@@ -99,3 +102,21 @@ def _with_any_component() -> dict[str, Any]:
 )
 def test_a_wrong_document_of_a_component_is_refused(components: Draft202012Validator, document: dict[str, Any]) -> None:
     assert not components.is_valid(document)
+
+
+def test_what_a_project_adds_to_the_schemas_is_as_reviewed() -> None:
+    """References to its resources, and uses of its components."""
+    names = [Address.parse(text) for text in ("TLSEdge/shop", "IPPolicy/office", "IPPolicy/a.b")]
+    edges = [kind for kind in kinds.declarable() if kind.name in ("TLSEdge", "HTTPSEdge")]
+    policies = component.add_uses(manifest_schema([kinds.get("IPPolicy")]), FORMS)
+    parts = {
+        "value": definitions(names)["value"],
+        "no value": definitions([])["value"],
+        "references": reference_definitions(edges, iter(names)),
+        "uses": {key: value for key, value in policies.items() if key != "$defs"},
+        "use": policies["$defs"]["use"],
+        "any use": _with_any_component()["$defs"]["use"]["properties"]["component"],
+    }
+    (only,) = component.add_uses(manifest_schema([]), {"a": {"b": InputForm("list", default=0)}})["$defs"]["use"]["allOf"]
+    text = json.dumps({**parts, "optional": only}, indent=1)
+    compare_golden(Path(__file__).parent / "pages" / "project-schemas.json", text + "\n")
