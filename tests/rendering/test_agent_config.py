@@ -161,7 +161,7 @@ def test_configurations_that_make_no_valid_file_together_are_refused_with_the_pl
     assert text in str(problem)
 
 
-SECRET_SPEC = {
+SECRET_SPEC: dict[str, Any] = {
     "authtoken": TOKEN,
     "api_key": Secret("made-up-api-key", "test"),
     "proxy_url": Secret("http://user:made-up@proxy.example.com", "test"),
