@@ -104,7 +104,7 @@ def test_a_wrong_document_of_a_component_is_refused(components: Draft202012Valid
     assert not components.is_valid(document)
 
 
-def test_what_a_project_adds_to_the_schemas_is_as_reviewed() -> None:
+def test_the_resources_and_components_of_a_project_are_in_its_schemas() -> None:
     """References to its resources, and uses of its components."""
     names = [Address.parse(text) for text in ("TLSEdge/shop", "IPPolicy/office", "IPPolicy/a.b")]
     edges = [kind for kind in kinds.declarable() if kind.name in ("TLSEdge", "HTTPSEdge")]

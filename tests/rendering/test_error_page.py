@@ -35,7 +35,7 @@ def test_the_entry_of_a_code_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None
         ((Severity.ERROR, Severity.NOTE), False, "error or note"),
     ],
 )
-def test_an_entry_says_how_severe_its_problems_are(
+def test_an_entry_has_the_severities_of_its_problems(
     severities: tuple[Severity, ...], is_strict: bool, words: str
 ) -> None:
     assert error_page.severity(Code("", "", "", severities, is_strict)) == words

@@ -95,7 +95,7 @@ def test_sync_is_described_with_what_is_known(sync: Sync, text: str) -> None:
         (Actor.AGENT, "", "the agent acts"),
     ],
 )
-def test_who_acts_is_named_with_what_to_do(actor: Actor, advice: str, text: str) -> None:
+def test_the_actor_is_named_with_what_to_do(actor: Actor, advice: str, text: str) -> None:
     assert rendering.describe_actor(row("shop", State.DEGRADED, "", actor, advice)) == text
 
 

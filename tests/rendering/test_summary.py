@@ -75,7 +75,7 @@ TESTS = tuple(
 )
 
 
-def test_what_every_operation_did_is_summarized_as_reviewed() -> None:
+def test_results_of_every_operation_are_summarized_as_reviewed() -> None:
     outcomes = [
         Ended(call, outcome, 1.0, why=f"why {outcome}") for call, outcome in zip(WHOLE.calls, Outcome, strict=False)
     ]
