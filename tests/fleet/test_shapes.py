@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from reconciler.fleet import shapes
 from reconciler.fleet.shapes import shape_of
 from reconciler.model.access_change import AccessChange, Verdict
+from reconciler.model.access_test import AccessTest, Expected
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.fleet import Member
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Approval, Call, Plan, Verb
 from reconciler.model.problem import Position, Problem, Severity
-from reconciler.model.value import Hidden, Ref, Template
+from reconciler.model.value import Hidden, JsonTemplate, Ref, Secret, Template, canonical
 from reconciler.planning.judging.rules import Rules
 from reconciler.planning.judging.strictness import SETTINGS, is_demand
 from reconciler.planning.policies.rule import LANGUAGE, Rule
 from tests.harness.builders import declare, manifest
+from tests.harness.golden import compare_golden
 
 WORDS = st.text("abcdefgh0123456789", min_size=3, max_size=8)
 
@@ -297,3 +304,92 @@ def test_a_variable_with_the_value_of_a_setting_does_not_change_the_shape() -> N
 def test_a_changed_guard_of_the_fleet_changes_the_shape() -> None:
     update, owner = plan(change()), member("acme")
     assert shape_of(update, "web", owner, RULES, ["5", 1]) != shape_of(update, "web", owner, RULES, ["50", 1])
+
+
+# --- the content of a shape
+
+POLICY_ID, RULE_ID, EDGE_ID, ADDED_ID = (f"{prefix}_{'7' * 20}" for prefix in ("ipp", "pol", "edg", "ipr"))
+
+
+def whole_plan() -> Plan:
+    """A plan with each sort of value, change and finding."""
+    values: list[Any] = [
+        Hidden("00"),
+        Secret("canary", "env:A"),
+        Ref(Address("IPPolicy", "office-acme")),
+        Ref(Address("IPPolicy", "acme"), "id"),
+        Template(("at-acme-", Ref(Address("TLSEdge", "shop"), "host"))),
+        JsonTemplate(('{"site": ', Ref(Address("TLSEdge", "shop")), "}")),
+        "acme", "acmes", "at acme, not at acme's mall: berlin", f"{POLICY_ID} of {EDGE_ID}", f"by {RULE_ID}", "",
+        True, False, None, 5, 6, 2.5, 7.5,
+        {"acme": 1, "b": [{"a": "berlin"}], "A": None}, ("acme", 5), [],
+        Verdict.WIDENS,
+    ]  # fmt: skip
+    fields = tuple(field(f"metadata.{place}", value, None) for place, value in enumerate(values))
+    changes = (
+        change("TLSEdge/shop", id=EDGE_ID, fields=(*fields, field("host", None, "acme", ChangedBy.PLATFORM))),
+        change("TLSEdge/acme", action=Action.REPLACE, order=Order.DELETE_FIRST, former=Address("TLSEdge", "old-acme"),
+               risks=(Risk.WIDENS_ACCESS, Risk.EXPOSES), protected=True),
+        change(f"IPPolicyRule/{ADDED_ID}", id=ADDED_ID, action=Action.DELETE, identity={"cidr": "at acme"}),
+        change(f"IPPolicyRule/{ADDED_ID}", id="another"),
+        change("IPPolicyRule/office", id="office"),
+    )  # fmt: skip
+    delivery = Delivery("to_vault", "agents/acme", settings={"mount": "acme", "key": "token"})
+    calls = (
+        Call("create AgentToken/a", Address("AgentToken", "a"), Verb.CREATE, "/a", deliver={"token": delivery}),
+        Call("update AgentToken/b", Address("AgentToken", "acme"), Verb.UPDATE, "/a", overwrites=True,
+             deliver={"token": Delivery("to_command", "store"), "id": Delivery("to_file", "acme/id")}),
+    )  # fmt: skip
+    return plan(
+        *changes,
+        additions=(change(f"IPPolicyRule/{ADDED_ID}9", id=f"{ADDED_ID}9", action=Action.DELETE),),
+        calls=calls,
+        names={
+            POLICY_ID: "IPPolicy/office-acme",
+            RULE_ID: "IPPolicy/acme",
+            EDGE_ID: 'TLSEdge "Shop of acme"',
+            ADDED_ID: "IPPolicyRule/shop",
+        },
+        access=(AccessChange("https://acme", Verdict.WIDENS, "no one", "acme", "a", True, (), "d", ("of acme",)),),
+        approvals=(
+            Approval("update", "*", 3, "why"),
+            Approval("delete", "TLSEdge", 1, "why", granted=True, is_optional=True),
+        ),
+        problems=(
+            Problem("text of acme", subject="TLSEdge/shop", code="a", confined=True),
+            Problem("text", subject="TLSEdge/acme", code="b", rule="edges", severity=Severity.WARNING),
+            Problem("text", code="c"),
+        ),
+    )  # fmt: skip
+
+
+def test_the_content_of_a_shape_is_as_reviewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members with equal content share an approval. `shape.txt` has the content of a plan with each sort of part."""
+    seen: list[Any] = []
+
+    def note(content: Any) -> bytes:
+        seen.append(content)
+        return canonical(content)
+
+    monkeypatch.setattr(shapes, "canonical", note)
+    place = Position("policies/a.yaml", 1, 1)
+    tests = (AccessTest(("203.0.113.9",), "https://acme", Expected.DENY, place),)
+    owner = member("berlin", site="acme", n=5, more={"list": ["x", 2.5, True, None]}, empty="")
+    protected = manifest(declare("TLSEdge/acme", protect=True), declare("TLSEdge/other", protect=True))
+    rule = Rule("p", LANGUAGE.expression("true"), ("no",), place)
+    rules = Rules(RULES.settings, {"p": rule}, protected, tests=tests)
+    literal = [Address("TLSEdge", "shop"), Address("IPPolicy", "acme")]
+    digest = shape_of(whole_plan(), "web", owner, rules, ["5%", 1], literal)
+    compare_golden(Path(__file__).with_name("shape.txt"), "\n".join([digest, *write_lines(seen[-1])]) + "\n")
+
+
+def write_lines(content: Any, indent: str = "") -> Iterator[str]:
+    """JSON with a list in one line if it is short."""
+    text = indent + json.dumps(content, ensure_ascii=False)
+    if not isinstance(content, list) or len(text) < 120:
+        yield text
+    else:
+        yield f"{indent}["
+        for item in content:
+            yield from write_lines(item, f"{indent}  ")
+        yield f"{indent}]"
