@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.fleet import checkouts as checkouts_module
-from reconciler.fleet.checkouts import IN_USE, MAX_CHECKOUTS, _is_at, fetch_checkout
+from reconciler.fleet.checkouts import IN_USE, MAX_CHECKOUTS, _is_at, check_source, fetch_checkout, is_url
 from reconciler.operations.errors import UnusableSource
+from reconciler.operations.opening.git import GitError
 from tests.fleet.repositories import Repository
 
 MISSING = "0123456789abcdef0123456789abcdef01234567"
@@ -228,3 +231,192 @@ def test_a_folder_with_the_files_of_a_repository_is_not_fetched_from(
     assert (fetch_checkout(str(fleet), commit, cache) / "fleet.yaml").read_text() == "first"
     with pytest.raises(UnusableSource, match="cannot be fetched"):
         fetch_checkout(str(fleet), other, cache)
+
+
+# --- without a repository
+
+URL, NEW = "https://git.example.com/fleet.git", "0" * 40
+SOURCES = {
+    "/srv/fleet": "",
+    "/srv/a b": "",
+    "/srv/a::b": "'/srv/a::b' is neither the absolute path of a folder nor an https, ssh or file URL",
+    "srv/fleet": "'srv/fleet' is neither the absolute path of a folder nor an https, ssh or file URL",
+    "git@host:-x": "'git@host:-x' is neither the absolute path of a folder nor an https, ssh or file URL",
+    "git@host:fleet.git": "",
+    "host:fleet.git": "",
+    "git@host:a b": "the address of the repository contains white space",
+    "https://host/fleet.git": "",
+    "HTTPS://host/fleet.git": "",
+    "https://host/a@b:c": "",
+    "file:///srv/fleet": "",
+    "ssh://host/fleet.git": "",
+    "ssh://git@host:22/fleet.git": "",
+    "https://host/a b": "the address of the repository is not an https, ssh or file URL: 'https://'",
+    "http://host/fleet.git": "the address of the repository is not an https, ssh or file URL: 'http://'",
+    "host:a://b": "the address of the repository is not an https, ssh or file URL: 'host:a://'",
+    "ssh://git@-host/fleet.git": "the host of the repository starts with a hyphen",
+    "https://ci:canary@host:8443/a@b": "the address of the repository contains a user or password, which would reach "
+    "the scheduler and the store; write https://host:8443/a@b, and on the workers set a credential helper of Git or "
+    "GIT_ASKPASS, or use ssh",
+    "ssh://ci:canary@host/a": "the address of the repository contains a user or password, which would reach "
+    "the scheduler and the store; write ssh://host/a, and on the workers set a credential helper of Git or "
+    "GIT_ASKPASS, or use ssh",
+    "file://ci@host/a": "the address of the repository contains a user or password, which would reach "
+    "the scheduler and the store; write file://host/a, and on the workers set a credential helper of Git or "
+    "GIT_ASKPASS, or use ssh",
+}
+
+
+def test_each_form_of_a_source_is_accepted_or_refused_with_its_reason() -> None:
+    found = {}
+    for source in SOURCES:
+        try:
+            check_source(source)
+        except UnusableSource as error:
+            found[source] = str(error).replace("\n", "; ")
+        else:
+            found[source] = ""
+    assert found == SOURCES
+    assert [source for source in SOURCES if not is_url(source)] == [
+        "/srv/fleet",
+        "/srv/a b",
+        "/srv/a::b",
+        "srv/fleet",
+        "git@host:-x",
+    ]
+
+
+class FakeGit:
+    """Git that notes how it is run, and fails with the error, if there is one, at a command."""
+
+    def __init__(self, fails: str = "") -> None:
+        self.fails, self.opened, self.commands = fails, list[tuple[object, ...]](), list[tuple[str, ...]]()
+
+    def open(self, *arguments: object) -> FakeGit:
+        self.opened.append(arguments)
+        return self
+
+    def run(self, *words: str) -> bytes:
+        self.commands.append(words)
+        if words[0] == self.fails:
+            raise GitError(f"fatal:\n  {words[0]} with canary-1  refused")
+        return b""
+
+
+@pytest.fixture
+def git(monkeypatch: pytest.MonkeyPatch) -> FakeGit:
+    fake = FakeGit()
+    monkeypatch.setattr(checkouts_module, "open_own_git", fake.open)
+    monkeypatch.setattr(checkouts_module, "without_network", lambda git: git)
+    monkeypatch.setattr(os, "sync", lambda: fake.commands.append(("sync",)))
+    return fake
+
+
+NEEDED = {"PATH": "/bin", "GIT_PASSWORD": "canary-1", "GIT_CONFIG_KEY_0": "a", "GIT_CONFIG_VALUE_15": "canary-2"}
+OTHERS = {"GIT_CONFIG_KEY_16": "a", "GIT_CONFIG_VALUE_16": "canary-3", "KEY_ACME": "canary-4", "GIT_DIR": "/x"}
+
+
+@pytest.mark.parametrize("own", [{}, {"GIT_SSH": "/bin/ssh"}, {"GIT_SSH_COMMAND": "ssh -v"}])
+def test_a_fetch_runs_git_with_what_it_needs_in_a_folder_of_its_own(
+    cache: Path, git: FakeGit, own: dict[str, str]
+) -> None:
+    for commit in (NEW, "1" * 64):
+        folder = fetch_checkout(URL, commit, cache / "below", {**NEEDED, **OTHERS, **own})
+        assert folder.is_dir()
+        assert (folder.parent, len(folder.name), folder.suffix) == (cache / "below", 32, "")
+        assert [path.stat().st_mode & 0o777 for path in (folder.parent, folder)] == [0o700] * 2
+        assert git.commands == [
+            ("init", "--quiet", "--template="),
+            ("fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", URL, commit),
+            ("checkout", "--quiet", "--detach", commit, "--"),
+            ("sync",),
+        ]
+        batch = {} if "GIT_SSH" in own else {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
+        partial = folder.with_suffix(".partial")
+        assert git.opened == [(partial, {**batch, **NEEDED, **own}, 300.0, ("https", "ssh", "file"))]
+        assert not partial.exists()
+        git.commands.clear()
+        git.opened.clear()
+
+
+@pytest.mark.parametrize("command", ["init", "fetch", "checkout"])
+def test_a_fetch_that_fails_is_reported_in_one_line_and_leaves_nothing(
+    cache: Path, git: FakeGit, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    git.fails = command
+    reason = f"commit 000000000000 cannot be fetched from {URL}: fatal: {command} with (secret) refused"
+    for removes in (True, False):
+        if not removes:
+            monkeypatch.setattr(shutil, "rmtree", fail_to_remove)
+        with pytest.raises(UnusableSource) as caught:
+            fetch_checkout(URL, NEW, cache, NEEDED)
+        assert str(caught.value) == reason
+        assert caught.value.__suppress_context__
+        assert bool(checkouts(cache)) is not removes
+
+
+def fail_to_remove(path: Path, ignore_errors: bool = False) -> None:
+    if not ignore_errors:
+        raise PermissionError(path)
+
+
+def age(folder: Path, seconds: float) -> Path:
+    folder.mkdir(exist_ok=True)
+    os.utime(folder, (NOW - seconds, NOW - seconds))
+    return folder
+
+
+NOW = 2_000_000_000
+
+
+@pytest.mark.parametrize("can_remove", [True, False])
+def test_old_checkouts_are_removed_around_what_is_locked_in_use_or_no_checkout(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, can_remove: bool
+) -> None:
+    assert (MAX_CHECKOUTS, IN_USE) == (16, 6 * 3600)  # as documented
+    cache.mkdir()
+    monkeypatch.setattr(time, "time", lambda: float(NOW))
+    kept = [age(cache / f"{number:032x}", IN_USE) for number in range(15)]
+    just_used = age(cache / "a", IN_USE - 1)
+    locked, old, older = (age(cache / name, IN_USE + extra) for name, extra in (("b", 1), ("c", 2), ("d", 3)))
+    exact, partial = age(cache / "e.partial", IN_USE), age(cache / "f.partial", IN_USE - 1)
+    half, again = age(cache / "c.old", IN_USE - 1), age(cache / "g.old", IN_USE + 9)
+    (half / "file").touch()
+    (cache / "notes").touch()
+    if not can_remove:
+        monkeypatch.setattr(shutil, "rmtree", fail_to_remove)
+        half.joinpath("file").unlink()
+    with (cache / "b.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        checkouts_module._remove_old(cache)
+    names = {path.name for path in checkouts(cache)}
+    stuck = set() if can_remove else {exact, again, half, cache / "d.old"}
+    assert names == {path.name for path in (*kept, just_used, locked, partial, cache / "notes", *stuck)}
+    assert not old.exists()
+    assert not older.exists()
+    assert (cache / "b.lock").exists()
+
+
+def test_a_checkout_that_another_process_removed_counts_as_just_requested(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: float(NOW))
+    assert checkouts_module._last_request(cache / "gone") == NOW
+
+
+def test_a_lock_is_taken_again_if_its_file_was_removed_and_its_file_stays_with_the_folder(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags, places = list[int](), [False, True, True]
+    cache.mkdir()
+    monkeypatch.setattr(fcntl, "flock", lambda _file, flag: flags.append(flag))
+    monkeypatch.setattr(checkouts_module, "_is_at", lambda *_: places.pop(0))
+    with checkouts_module._lock(cache, "a") as is_locked:
+        assert is_locked
+        assert places == [True]
+    assert [*cache.iterdir()] == []
+    (cache / "a").mkdir()
+    with checkouts_module._lock(cache, "a", wait=False) as is_locked:
+        assert is_locked
+    assert sorted(path.name for path in cache.iterdir()) == ["a", "a.lock"]
+    assert flags == [fcntl.LOCK_EX, fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB]
