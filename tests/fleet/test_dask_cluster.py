@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import signal
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+import sys
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dask
+import distributed
 import pytest
 from distributed import Client, Nanny, Security
 
-from reconciler.fleet.dask_cluster import open_cluster_pool, open_local_pool
+from reconciler.fleet.dask_cluster import (
+    RECONNECT,
+    _require_dask,
+    _security,
+    dask_setup,
+    open_cluster_pool,
+    open_local_pool,
+)
 from reconciler.operations.errors import UnusableCluster
 from tests.fleet import stub_tasks
 from tests.fleet.clusters import Authority, run_all, start_cluster, start_scheduler
@@ -182,3 +194,214 @@ async def tls_cluster(authority: Authority) -> AsyncIterator[str]:
     security = Security(require_encryption=True, **files)
     async with start_cluster({}, protocol="tls", security=security) as scheduler:
         yield scheduler.address
+
+
+# --- what Dask is asked for
+
+
+class Opened:
+    """A cluster or client that notes how it was made, and fails as the test says."""
+
+    made: ClassVar[list[tuple[str, tuple[Any, ...], dict[str, Any]]]] = []
+    fails: ClassVar[dict[str, Exception]] = {}
+    seen: ClassVar[list[str]] = []
+
+    def __init__(self, *words: Any, **options: Any) -> None:
+        name = type(self).__name__
+        self.made.append((name, words, options))
+        if name in self.fails:
+            raise self.fails[name]
+
+    def __await__(self) -> Generator[None, None, Opened]:
+        if "connect" in self.fails:
+            raise self.fails["connect"]
+        yield from ()
+        return self
+
+    async def __aenter__(self) -> Opened:
+        self.seen.append(f"{type(self).__name__} opened")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self.seen.append(f"{type(self).__name__} closed")
+
+
+class StubCluster(Opened):
+    pass
+
+
+class StubClient(Opened):
+    pass
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> type[Opened]:
+    for notes in (Opened.made, Opened.fails, Opened.seen):
+        notes.clear()
+    monkeypatch.setattr(distributed, "LocalCluster", StubCluster)
+    monkeypatch.setattr(distributed, "Client", StubClient)
+    return Opened
+
+
+LOCAL = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.active-memory-manager.start": False,
+    "distributed.admin.system-monitor.disk": False,
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.diagnostics.nvml": False,
+}
+"""A local cluster serves no pages, and does not spend time on measurements of the machine."""
+
+
+@pytest.mark.parametrize("given", [{}, {"threads": 3, "memory_limit": "2GiB", "environ": {"A": "b"}}])
+async def test_a_local_cluster_has_these_settings_and_leaves_the_environment_as_it_was(
+    opened: type[Opened], monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(Security, "temporary", lambda: "certificates")
+    for name in ("TO_CHANGE", "TO_REMOVE"):
+        monkeypatch.setenv(name, "before")
+    before, settings_before = dict(os.environ), {name: dask.config.get(name, "unset") for name in LOCAL}
+    async with open_local_pool(stub_tasks.work, 5, **given) as pool:
+        os.environ |= {"ADDED_BY_DASK": "1", "TO_CHANGE": "1"}
+        del os.environ["TO_REMOVE"]
+        assert {name: dask.config.get(name) for name in LOCAL} == LOCAL
+        assert vars(pool).keys() == {"_client", "_where", "_run", "_patience"}
+        assert isinstance(pool._client, StubClient)
+        assert (pool._where, pool._run, pool._patience) == ("the scheduler of this command", stub_tasks.work, 300.0)
+        (_, _, options), (_, (cluster,), of_client) = opened.made
+        folder = Path(options.pop("local_directory"))
+        assert folder.is_dir()
+    assert options == {
+        "n_workers": 5,
+        "threads_per_worker": given.get("threads", 8),
+        "memory_limit": given.get("memory_limit", "1GiB"),
+        "host": "127.0.0.1",
+        "protocol": "tls",
+        "security": "certificates",
+        "dashboard_address": None,
+        "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+        "silence_logs": logging.CRITICAL,
+        "preload": ["reconciler.fleet.dask_cluster"],
+        "env": given.get("environ", {}),
+        "asynchronous": True,
+    }
+    assert isinstance(cluster, StubCluster)
+    assert of_client == {"asynchronous": True, "set_as_default": False}
+    assert opened.seen == ["StubCluster opened", "StubClient opened", "StubClient closed", "StubCluster closed"]
+    assert not folder.exists()
+    assert dict(os.environ) == before
+    assert {name: dask.config.get(name, "unset") for name in LOCAL} == settings_before
+
+
+@pytest.mark.parametrize(("reconnect", "first"), [(60.0, 15.0), (15.0, 15.0), (3.0, 3.0)])
+async def test_a_client_of_a_cluster_waits_for_its_scheduler(
+    opened: type[Opened], monkeypatch: pytest.MonkeyPatch, reconnect: float, first: float
+) -> None:
+    waits, levels, address = list[float](), list[int](), "tcp://127.0.0.1:1"
+    timeout = asyncio.timeout
+
+    def wait(seconds: float) -> asyncio.Timeout:
+        waits.append(seconds)
+        return timeout(seconds)
+
+    def silence(level: int) -> AbstractContextManager[None]:
+        levels.append(level)
+        return nullcontext()
+
+    monkeypatch.setattr(asyncio, "timeout", wait)
+    monkeypatch.setattr(distributed.utils, "silence_logging_cmgr", silence)
+    options = {} if reconnect == RECONNECT else {"reconnect": reconnect, "patience": 7.0}
+    async with open_cluster_pool(stub_tasks.work, address, **options) as pool:
+        assert (pool._where, pool._run, pool._patience) == (address, stub_tasks.work, 7.0 if options else 300.0)
+    ((_, words, of_client),) = opened.made
+    assert words == (address,)
+    assert of_client.pop("security").require_encryption is False
+    assert of_client == {"asynchronous": True, "set_as_default": False, "timeout": reconnect}
+    assert (waits, levels, opened.seen) == ([first], [logging.CRITICAL], ["StubClient closed"])
+
+
+UNREACHABLE = "cannot connect to the scheduler tcp://[::1]:1"
+CERTIFICATE = "tcp://[::1]:1: the certificate or key cannot be used: "
+
+
+@pytest.mark.parametrize(
+    ("where", "error", "text"),
+    [
+        ("connect", OSError("refused"), UNREACHABLE),
+        ("connect", TimeoutError(), UNREACHABLE),
+        ("StubClient", OSError(2, "No such file"), f"{CERTIFICATE}No such file"),
+        ("StubClient", OSError("odd"), f"{CERTIFICATE}odd"),
+        ("StubClient", ValueError("no key"), f"{CERTIFICATE}no key"),
+    ],
+)
+async def test_a_failure_to_connect_is_one_of_the_cluster(
+    opened: type[Opened], where: str, error: Exception, text: str
+) -> None:
+    opened.fails[where] = error
+    with pytest.raises(UnusableCluster) as caught:
+        async with open_cluster_pool(stub_tasks.work, "tcp://[::1]:1"):
+            pass
+    assert str(caught.value).partition("\n")[0] == text
+    assert bool(caught.value.remedy) is (where == "connect")
+    assert caught.value.__cause__ is error
+    assert opened.seen == (["StubClient closed"] if where == "connect" else [])
+    opened.fails[where] = LookupError("of the program")
+    with pytest.raises(LookupError):
+        async with open_cluster_pool(stub_tasks.work, "tcp://[::1]:1"):
+            pass
+
+
+NO_ADDRESS, NO_TLS, NO_CERTIFICATE = "is not the address", "without TLS", "no client certificate is set"
+TLS = {"distributed.comm.tls.ca-file": "/ca", "distributed.comm.tls.client.cert": "/cert"}
+OPEN = {"distributed.comm.require-encryption": False}
+CLOSED = {"distributed.comm.require-encryption": True}
+
+
+@pytest.mark.parametrize(
+    ("address", "given", "result"),
+    [
+        *((address, {}, NO_ADDRESS) for address in ("", "tls:", "tls://", "tls://:8786", "host:8786", "ucx://host:1")),
+        *((f"tcp://{host}:1", {}, False) for host in ("localhost", "127.0.0.1", "127.9.9.9", "[::1]")),
+        *((f"tcp://{host}:1", CLOSED, False) for host in ("localhost", "127.0.0.1")),
+        *((f"tcp://{host}:1", {}, NO_TLS) for host in ("host", "10.0.0.1", "127.0.0.1.host", "[::2]")),
+        ("tcp://host:1", CLOSED, NO_TLS),
+        ("tcp://host:1", OPEN, False),
+        *(("tls://host:1", {name: path}, NO_CERTIFICATE) for name, path in TLS.items()),
+        ("tls://host:1", TLS, True),
+        ("tls://host:1", {**TLS, **OPEN}, True),
+        ("tls://localhost:1", {}, NO_CERTIFICATE),
+    ],
+)
+def test_a_scheduler_is_reached_with_tls_or_on_this_machine_or_in_a_closed_network(
+    address: str, given: dict[str, Any], result: bool | str
+) -> None:
+    """The result: whether encryption is required, or why the scheduler is refused."""
+    unset = dict.fromkeys([*TLS, "distributed.comm.require-encryption"])
+    with dask.config.set({**unset, **given}):
+        if isinstance(result, bool):
+            assert _security(address).require_encryption is result
+        else:
+            with pytest.raises(UnusableCluster, match=result) as caught:
+                _security(address)
+            assert repr(address)[1:-1] in str(caught.value)
+            assert caught.value.remedy
+
+
+def test_a_machine_without_dask_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UnusableCluster, match="Dask is not installed") as caught:
+        _require_dask()
+    assert caught.value.remedy == "install reconciler with the extra fleet"
+    assert isinstance(caught.value.__cause__, ImportError)
+
+
+def test_a_local_worker_ignores_the_signals_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = dict[int, Any]()
+    monkeypatch.setattr(signal, "signal", seen.__setitem__)
+    dask_setup(object())
+    assert seen == {signal.SIGINT: signal.SIG_IGN, signal.SIGHUP: signal.SIG_IGN}
