@@ -9,19 +9,23 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import dask
 import pytest
 from distributed import Client, Future, Worker
+from msgspec.structs import replace
 
+import reconciler
+from reconciler.fleet import dask_pool
 from reconciler.fleet.dask_cluster import open_cluster_pool, open_local_pool
-from reconciler.fleet.dask_pool import DaskPool, TaskError, _Batch
+from reconciler.fleet.dask_pool import DaskPool, TaskError, WrongVersion, _Batch, run_on_worker
 from reconciler.fleet.ports import TaskEnd
 from reconciler.model.fleet import Task
-from reconciler.operations.errors import OperationError, UnusableCluster
+from reconciler.operations.errors import OperationError, UnusableCluster, UnusableSource
 from tests.fleet import stub_tasks
 from tests.fleet.clusters import run_all, start_cluster, start_scheduler
 from tests.fleet.stub_tasks import make_task
@@ -319,3 +323,214 @@ async def test_tasks_are_submitted_up_to_twice_the_threads_and_a_thousand_that_a
     assert [has_room(batch, asia=number) for number in (1005, 1006, 1007)] == [True, False, False]
     batch.client.status = "connecting"
     assert not has_room(batch)
+
+
+# --- the cluster as it changes
+
+
+class Watched:
+    """A batch whose cluster is watched: each pause goes on with the next step, and the last one closes the client."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, patience: float = 10.0) -> None:
+        self.moment, self.pauses, self.cancelled = 100.0, list[float](), list[list[str]]()
+        self.cluster = Cluster()
+        self.failure: Exception | None = None
+        self.let_others_run = asyncio.sleep
+        self.batch = _Batch(cast("Client", self.cluster), patience, "tcp://x")
+        self.steps: list[tuple[float, Callable[[], object]]] = []
+        monkeypatch.setattr(self.cluster, "identity", self.identify)
+        monkeypatch.setattr(self.cluster, "cancel", self.cancel)
+        monkeypatch.setattr(dask_pool, "time", SimpleNamespace(monotonic=lambda: self.moment))
+        monkeypatch.setattr(dask_pool.asyncio, "sleep", self.pause)
+
+    async def identify(self) -> dict[str, Any]:
+        if self.failure is not None:
+            raise self.failure
+        return {"workers": self.cluster.workers}
+
+    async def cancel(self, futures: list[Any]) -> None:
+        self.cancelled.append(futures)
+
+    async def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        await self.let_others_run(0)
+        if not self.steps:
+            self.cluster.status = "closed"
+            return
+        self.moment, act = self.steps.pop(0)
+        act()
+
+    def fail(self, error: Exception | None) -> None:
+        self.failure = error
+
+    async def watch(self) -> str:
+        """How the watch ended: text and remedy of the error."""
+        await self.batch.watch_cluster()
+        end = self.batch.ended.get_nowait()
+        assert isinstance(end, UnusableCluster)
+        assert self.batch.ended.empty()
+        return f"{str(end).partition(chr(10))[0]}; {end.remedy}"
+
+
+RESUME = "the run can go on from where it is: `reconciler fleet resume {}`"
+
+
+async def test_threads_are_those_of_the_workers_that_are_connected_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched, threads = Watched(monkeypatch), list[dict[str, int]]()
+    batch, workers = watched.batch, watched.cluster.workers
+    watched.steps = [
+        (101.0, lambda: (threads.append(dict(batch.threads)), workers.pop("a"))),
+        (102.0, lambda: (threads.append(dict(batch.threads)), watched.fail(OSError("it restarts")))),
+        (103.0, lambda: (threads.append(dict(batch.threads)), watched.fail(AttributeError("it restarts")))),
+        (104.0, lambda: threads.append(dict(batch.threads))),
+    ]
+    waiting = asyncio.create_task(batch.wait_for_room())
+    await watched.let_others_run(0)
+    batch.run = "r1"
+    assert await watched.watch() == f"lost the scheduler (tcp://x); {RESUME.format('r1')}"
+    assert threads == [{"": 3, "keys-eu": 2}, *[{"": 1}] * 3]
+    assert batch.seen == {"": 101.0, "keys-eu": 100.0}
+    assert watched.pauses == [2.0] * 5
+    assert await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_run_ends_when_no_worker_was_connected_for_longer_than_the_patience(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watched = Watched(monkeypatch, 0.5)
+    watched.steps = [
+        (100.25, lambda: watched.cluster.workers.clear()),
+        (100.5, lambda: None),
+        (100.51, lambda: None),
+        (999.0, lambda: None),
+    ]
+    why = await watched.watch()
+    assert why == f"no worker was connected to the scheduler for 0.5 s (tcp://x); {RESUME.format('')}"
+    assert (watched.pauses, watched.cancelled) == ([0.5] * 3, [])
+
+
+async def test_tasks_without_a_worker_of_theirs_are_cancelled_after_the_patience(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(monkeypatch)
+    needs = {"one": "asia", "two": "keys-eu", "three": "asia", "four": "", "five": "mars"}
+    tasks = {cast("Future", name): make_task(tmp_path, name, need) for name, need in needs.items()}
+    later = {cast("Future", "five"): tasks.pop(cast("Future", "five"))}
+    watched.batch.tasks = tasks
+    watched.steps = [
+        (105.0, lambda: watched.batch.tasks.update(later)),
+        (110.0, lambda: None),
+        (110.5, lambda: None),
+        (115.5, lambda: watched.cluster.workers["b"]["resources"].update(asia=1)),
+    ]
+    await watched.watch()
+    assert watched.cancelled == [["one", "three"], ["five"]]
+
+
+async def test_an_error_of_the_program_ends_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch)
+    watched.fail(ValueError("of the program"))
+    with pytest.raises(ValueError, match="of the program"):
+        await watched.batch.watch_cluster()
+    watched.cluster.status = "closed"
+    assert await watched.watch() == f"lost the scheduler (tcp://x); {RESUME.format('')}"
+
+
+async def test_a_batch_that_is_closed_gives_back_what_is_submitted_and_watches_nothing(tmp_path: Path) -> None:
+    class Endless(Answer):
+        async def exception(self) -> Exception | None:
+            await asyncio.Event().wait()
+            return None
+
+    answers = [Endless("pending", None), Endless("pending", None)]
+    batch = make_batch()
+    for answer in answers:
+        batch.add(make_task(tmp_path, "a"), cast("Future", answer))
+    assert batch.run == stub_tasks.RUN
+    await asyncio.sleep(0)
+    running = asyncio.create_task(asyncio.sleep(99))
+    watchers = [*batch.watchers]
+    await batch.close([running])
+    assert [work.cancelled() for work in (running, *watchers)] == [True] * 3
+    assert ([answer.released for answer in answers], batch.watchers) == ([1, 1], set())
+
+
+@pytest.mark.parametrize(
+    ("status", "failure", "needs", "ends"),
+    [
+        ("cancelled", None, "asia", ["no worker has the resource asia"]),
+        ("error", WrongVersion("another\nversion"), "", ["another\nversion (tcp://x)", "another"]),
+    ],
+)
+async def test_a_task_that_no_worker_can_run_is_reported(
+    tmp_path: Path, status: str, failure: Exception | None, needs: str, ends: list[str]
+) -> None:
+    batch, answer = make_batch(every=1), Answer(status, failure)
+    batch.add(make_task(tmp_path, "a", needs), cast("Future", answer))
+    await asyncio.wait_for(batch.wait_for_all(), 5)
+    found = [batch.ended.get_nowait() for _ in range(batch.ended.qsize())]
+    assert [end.error if isinstance(end, TaskEnd) else str(end).partition("\nthe run")[0] for end in found] == ends
+    assert (answer.released, batch.tasks) == (1, {})
+
+
+# --- what is submitted, and what a worker does with it
+
+
+async def test_a_task_is_submitted_with_its_function_and_version_under_a_new_key(tmp_path: Path) -> None:
+    submitted: list[tuple[Any, ...]] = []
+
+    class Noting(Cluster):
+        def submit(self, *words: object, **options: Any) -> Answer:
+            submitted.append(words)
+            return super().submit(*words, **options)
+
+    cluster = Noting(*(Answer("finished", None) for _ in range(2)))
+    pool = DaskPool(cast("Client", cluster), "tcp://x", stub_tasks.work)
+    task = make_task(tmp_path, "acme")
+    assert [end.error for end in await run_all(pool, [task, task], resubmit=False)] == ["", ""]
+    assert submitted == [(run_on_worker, stub_tasks.work, task, reconciler.__version__)] * 2
+    names = [asked["key"] for asked in cluster.asked]
+    assert {name[:2] for name in names} == {("fleet_plan", f"{stub_tasks.RUN}/acme/tunnels")}
+    assert {len(name[2]) for name in names} == {8}
+    assert (pool._patience, dask_pool.PATIENCE) == (300.0, 300.0)  # as documented
+
+
+@pytest.mark.parametrize(("commit", "is_refused"), [("c0ffee", True), ("", False)])
+async def test_the_source_of_a_commit_is_checked_before_it_is_sent(
+    tmp_path: Path, commit: str, is_refused: bool
+) -> None:
+    cluster = Cluster(Answer("finished", None))
+    pool = DaskPool(cast("Client", cluster), "tcp://x", stub_tasks.work)
+    task = replace(make_task(tmp_path, "acme"), source="https://ci:canary@host/a", commit=commit)
+    if is_refused:
+        with pytest.raises(UnusableSource, match="contains a user or password"):
+            await run_all(pool, [task])
+    else:
+        await run_all(pool, [task])
+    assert len(cluster.asked) == (not is_refused)
+
+
+def test_a_worker_runs_a_task_of_its_version_and_sends_no_cause(tmp_path: Path) -> None:
+    task, own = make_task(tmp_path, "acme"), reconciler.__version__
+    seen: list[Task] = []
+    run_on_worker(seen.append, task, own)
+    assert seen == [task]
+    with pytest.raises(WrongVersion) as caught:
+        run_on_worker(seen.append, task, "0.0.1")
+    assert str(caught.value) == f"a worker has version {own} of reconciler, and this command 0.0.1"
+
+    def fail(_: Task) -> None:
+        raise LookupError("canary")
+
+    with pytest.raises(TaskError) as failed:
+        run_on_worker(fail, task, own)
+    assert str(failed.value) == f"LookupError in {__file__}:{fail.__code__.co_firstlineno + 1}"
+    assert (failed.value.__cause__, failed.value.__context__, seen) == (None, None, [task])
+
+    def interrupt(_: Task) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_on_worker(interrupt, task, own)
