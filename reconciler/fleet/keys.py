@@ -54,9 +54,10 @@ def _read(file: Path) -> str | None:
         return named_files.read_text(file, _LONGEST)
     except FileNotFoundError:
         return None
-    except (OSError, Unreadable) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise KeyNotFound(f"no API key: {file} cannot be read: {why}") from None
+    except OSError as error:
+        raise KeyNotFound(f"no API key: {file} cannot be read: {error.strerror}") from None
+    except Unreadable as error:
+        raise KeyNotFound(f"no API key: {error}") from None
 
 
 async def _read_from_vault(source: KeySource, path: str, environ: Mapping[str, str]) -> Secret:

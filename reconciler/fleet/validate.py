@@ -99,7 +99,7 @@ def check_variables(fleet: Fleet, root: Path, runtime: Runtime | None = None) ->
         found = settings[project.name]
         if not isinstance(found, Rejected):
             problems += _check_values(project, found.settings, _members_of(fleet, project))
-    return tuple(problems)
+    return tuple(dict.fromkeys(problems))
 
 
 def _without_choice(runtime: Runtime) -> Runtime:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from reconciler.operations.results import ValidationResult
 from reconciler.operations.runtime import Runtime
 from reconciler.project.fleets.load import load_fleet
 from reconciler.project.fleets.waves import assign_waves
+from tests.harness.golden import compare_golden
 
 FLEET = """\
 fleet: shops
@@ -33,16 +36,20 @@ DOMAIN = "kind: ReservedDomain\nname: shop\nspec: {domain: '${{ var.domain }}'}\
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    return write_folder(tmp_path)
+
+
+def write_folder(folder: Path) -> Path:
     for name, settings, manifest in (
         ("base", "variables: {region: us}\n", "kind: BotUser\nname: b\nspec: {name: b}\n"),
         ("shop", VARIABLES, DOMAIN),
     ):
-        (tmp_path / name / "manifests").mkdir(parents=True)
-        (tmp_path / name / "reconciler.yaml").write_text(f"stack: {name}\n{settings}")
-        (tmp_path / name / "manifests/a.yaml").write_text(manifest)
-    (tmp_path / "fleet.yaml").write_text(FLEET)
-    (tmp_path / "members.csv").write_text(CSV)
-    return tmp_path
+        (folder / name / "manifests").mkdir(parents=True)
+        (folder / name / "reconciler.yaml").write_text(f"stack: {name}\n{settings}")
+        (folder / name / "manifests/a.yaml").write_text(manifest)
+    (folder / "fleet.yaml").write_text(FLEET)
+    (folder / "members.csv").write_text(CSV)
+    return folder
 
 
 def validate(folder: Path) -> FleetValidation:
@@ -175,3 +182,87 @@ def test_a_problem_without_a_place_has_none_in_the_fleet_either() -> None:
         found = _merge([ProjectValidation(FleetProject("shop", path), "", 1, result)], below)
         positions = [problem.position for problem in found]
         assert positions == [Position(f"{expected}manifests/a.yaml", 3, 1), None]
+
+
+# --- every problem, as text
+
+ODD_CSV = """\
+name,labels.tier,variables.domain,variables.size,variables.region,variables.regoin,variables.zzz
+berlin,gold,b.example.com,many,,x,
+paris,gold,,many,eu,,
+rome,silver,r.example.com,4,us,x,
+oslo,gold,,many,,x,1
+bern,gold,,many,,x,
+wien,gold,,,,x,
+"""
+PLACES = """\
+variables: {domain: {type: string}, size: {type: integer, default: 1}, region: {type: string, default: none}}
+"""
+
+
+def spoil(folder: Path) -> None:
+    """Values of the wrong type, values that are missing, variables that are unknown, and projects of one stack."""
+    (folder / "members.csv").write_text(ODD_CSV)
+    for name in ("base", "shop"):
+        (folder / name / "reconciler.yaml").write_text(f"stack: one\n{PLACES}")
+
+
+def misspell(folder: Path) -> None:
+    """Manifests of two projects with the same mistakes, one of which is reported by each group of members."""
+    for name in ("base", "shop"):
+        (folder / name / "manifests/a.yaml").write_text(DOMAIN.replace("name: shop", "nmae: x"))
+
+
+def break_settings(folder: Path) -> None:
+    """A project whose variables are not known: a variable that the others do not have may be one of it."""
+    spoil(folder)
+    (folder / "base/reconciler.yaml").write_text("stack: [s]\n")
+
+
+def choose_environments(folder: Path) -> None:
+    """Environments of a project, one of which does not exist; that of the caller counts for none."""
+    (folder / "shop/environments").mkdir()
+    (folder / "shop/environments/live.yaml").write_text("stack: live\n")
+    fleet = FLEET.replace("path: base}", "path: base, environment: gone}").replace(
+        "path: shop,", "path: shop, environment: live,"
+    )
+    (folder / "fleet.yaml").write_text(fleet)
+
+
+def warn(folder: Path) -> None:
+    """A warning of the fleet file beside the errors of its members."""
+    spoil(folder)
+    (folder / "fleet.yaml").write_text(f"{FLEET}waves: [{{name: a, select: {{tier: bronze}}}}]\n")
+
+
+def describe(found: FleetValidation) -> Iterator[str]:
+    for problem in found.problems:
+        yield f"  {'error' if problem.is_error else 'warning'} {problem.code}: {problem}"
+    for one in found.projects:
+        result = one.result
+        problems = len(result.problems)
+        yield (
+            f"  {one.project.name} for {one.members} members such as {one.example or '(none)'}: environment "
+            f"{result.environment}, {result.resources} resources, {problems} problems"
+        )
+    yield f"  {'valid' if found.is_valid else 'invalid'}"
+
+
+@pytest.mark.parametrize("below", ["", "fleets/eu"])
+def test_every_problem_is_reported_once_in_order(tmp_path: Path, below: str) -> None:
+    """`validate.txt` has them, without the folder of the fleet file, which is before each file."""
+    lines = []
+    for number, change in enumerate((lambda _: None, spoil, misspell, break_settings, choose_environments, warn)):
+        top = tmp_path / str(number)
+        write_folder(top / below)
+        change(top / below)
+        file = f"{below}/fleet.yaml".removeprefix("/")
+        found = validate_fleet(top, file, Runtime(environ={"RECONCILER_ENV": "live"}))
+        lines += [f"{getattr(change, '__doc__', None) or 'A valid fleet.'}", *describe(found)]
+        assert found.fleet is not None
+        variables = check_variables(found.fleet, top / below, Runtime(environ={"RECONCILER_ENV": "live"}))
+        lines += [f"  before a run: {problem}" for problem in variables]
+    text = "\n".join(lines) + "\n"
+    if below:
+        assert text.count(f"{below}/") == len(re.findall(r"\w:\d+:\d+: |: projects ", text))
+    compare_golden(Path(__file__).with_name("validate.txt"), text.replace(f"{below}/", "") if below else text)
