@@ -15,16 +15,19 @@ from msgspec.structs import replace
 
 from reconciler.api.clock import MachineClock
 from reconciler.fleet import coordinator, local_pool, runs
+from reconciler.fleet.board import Board
 from reconciler.fleet.coordinator import MAX_ATTEMPTS, FleetProgress
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.ports import TaskEnd
 from reconciler.fleet.runs import FleetSource, reopen_run
 from reconciler.model import exit_codes
-from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskRecord, TaskState
+from reconciler.model.fleet import Amount, Pause, Run, RunState, RunVerb, Task, TaskRecord, TaskState, Wave
 from reconciler.rendering.fleet.rollup import build_rollup
 from reconciler.store.errors import Locked, LockLost, StoreError
 from reconciler.store.fleets.records import FleetRecords, task_lease
 from tests.fleet.fleets import CANARY, DOMAIN, THREE, FleetWorld, member, play
+from tests.fleet.scenes import STORE, Scene
+from tests.harness.golden import compare_golden
 from tests.harness.workspaces import bot, policy
 
 WAVES: dict[str, Any] = {
@@ -561,3 +564,155 @@ def test_running_tasks_are_named_after_ten_seconds_and_three_usual_intervals(
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(execution._watch())
     assert [progress.slow for progress in seen] == [(("a", 60.0), ("b", 30.0), ("c", 0.0))]
+
+
+# --- runs in memory, second by second
+
+DONE, FAILED, STALE = TaskState.SUCCEEDED, TaskState.FAILED, TaskState.STALE
+TWO, LAST = {"acme": 0, "globex": 1}, {"base": (), "web": ("base",), "api": ("base",), "last": ("web", "api")}
+MANY = {"waves": (Wave("canary", max_failures=Amount(9)), Wave("rest"))}
+TEN = ["lose"] * MAX_ATTEMPTS
+
+
+def approved(name: str, **more: Any) -> dict[str, Any]:
+    return {"state": TaskState.BLOCKED, "exit_code": 4, "reason": f"{name} is not approved", **more}
+
+
+SCENES = [
+    Scene("a plan goes on after failures", {"acme": 0, "globex": 0, "initech": 0}, verb=RunVerb.PLAN,
+          script={"acme/web": [FAILED], "globex/web": [FAILED]}),
+    Scene("a plan follows no order", {"acme": 0}, {"acme/base": [FAILED]}, LAST, verb=RunVerb.PLAN),
+    Scene("two waves", TWO),
+    Scene("a failed canary", {**TWO, "initech": 1}, {"acme/web": [FAILED]}),
+    Scene("two failed canaries of a limit of one", {"a": 0, "b": 0, "c": 0, "d": 1},
+          {"a/web": [FAILED], "b/web": [FAILED]}, waves=(Wave("canary", max_failures=Amount(1)), Wave("rest"))),
+    Scene("one failed canary of a limit of one", {"a": 0, "b": 0, "c": 1}, {"a/web": [FAILED]},
+          waves=(Wave("canary", max_failures=Amount(1)), Wave("rest"))),
+    Scene("a limit of a third", {"a": 0, "b": 0, "c": 0, "d": 1}, {"a/web": [FAILED], "b/web": [FAILED]},
+          waves=(Wave("canary", max_failures=Amount(34, is_percent=True)), Wave("rest"))),
+    Scene("a member that fails twice counts once", {"a": 0, "b": 1}, {"a/web": [FAILED], "a/api": [FAILED]},
+          {"web": (), "api": ()}, waves=(Wave("canary", max_failures=Amount(1)), Wave("rest"))),
+    Scene("stale canaries", TWO, {"acme/web": [STALE]}),
+    Scene("a stale last wave", {"acme": 0, "globex": 1}, {"globex/web": [STALE]}),
+    Scene("a wave without approvals", TWO, before={"acme/web": approved("it")}),
+    Scene("a wave without plans", TWO, before={"acme/web": {"state": TaskState.SKIPPED, "reason": "its plan failed"}}),
+    Scene("a wave without plans and with an approval", {**TWO, "initech": 0},
+          before={"acme/web": {"state": TaskState.SKIPPED}, "initech/web": {"state": DONE}}),
+    Scene("a wave in which one was applied and others are not approved", {**TWO, "initech": 0},
+          before={"initech/web": approved("it")}),
+    Scene("a wave whose only attempt is stale although another has no changes", {**TWO, "initech": 0},
+          {"acme/web": [STALE]}, before={"initech/web": {"state": DONE}}),
+    Scene("an ended run", {"acme": 0}, before={"acme/web": {"state": DONE, "attempts": 1}}),
+    Scene("waves without tasks between", {"acme": 0, "globex": 2}, waves=(Wave("a"), Wave("b"), Wave("c"))),
+    Scene("projects in order, and what comes after a failure", {"acme": 0, "globex": 0, "initech": 0},
+          {"acme/web": [FAILED], "globex/base": [STALE]}, LAST, **MANY),
+    Scene("two tasks at a time", {"acme": 0, "globex": 0}, {"globex/api": [FAILED]}, LAST, at_once=2, **MANY),
+    Scene("a project that waits is delayed with the one before", {"acme": 0}, {"acme/base": ["lose", "die"]}, LAST),
+    Scene("a resumed run", {"acme": 0, "globex": 0}, after=LAST, before={
+        "acme/base": {"state": FAILED, "attempts": 1}, "globex/base": {"state": DONE, "attempts": 1},
+        "globex/web": {"state": TaskState.RUNNING, "attempts": 9}}, **MANY),
+    Scene("projects in another order than written", {"acme": 0},
+          after={"last": ("web",), "web": ("base",), "base": ()}),
+    Scene("a member and a project that are gone", {"acme": 0, "globex": 0}, {"acme/web": [FAILED]}, LAST, **MANY,
+          hidden=("globex", "web")),
+    Scene("a task that no worker can run", {"acme": 0, "globex": 0}, {"acme/web": TEN}, **MANY),
+    Scene("a task whose workers die", {"acme": 0}, {"acme/web": ["die"] * MAX_ATTEMPTS}),
+    Scene("a task that dies once more than counted", {"acme": 0}, {"acme/web": [*["die"] * 9, "die twice"]}),
+    Scene("a task that is claimed twice at the limit of one error", {"acme": 0}, {"acme/web": ["die twice"] * 6}),
+    Scene("a failure beside a task whose worker died", {"a": 0, "b": 0, "c": 0}, {"b/web": ["die"], "c/web": [FAILED]},
+          before={"a/web": {"state": DONE}}),
+    Scene("an error after the last start that was tolerated", {"acme": 0},
+          {"acme/web": [*["lose"] * 9, "forget", *["lose"] * 9]}),
+    Scene("a task that is lost and applied in part", {"acme": 0}, {"acme/web": TEN},
+          before={"acme/web": {"changes": {"A/b": "00"}, "attempts": 3}}),
+    Scene("a lost task that a worker has and ends", {"acme": 0}, {"acme/web": TEN}, held=("fleet r1/acme/web",)),
+    Scene("a pause with an end", {"acme": 0}, pause=Pause("shops", 0.0, STORE + 502.5, "for lunch")),
+    Scene("a pause with an end, without waiting", {"acme": 0},
+          pause=Pause("shops", 0.0, STORE + 502.5), options={"wait": False}),
+    Scene("a pause without an end", {"acme": 0}, pause=Pause("shops", 0.0)),
+    Scene("a pause during the run", {"a": 0, "b": 0, "c": 0, "d": 0, "e": 0}, {"a/web": [Scene.set_pause]}, pace=0.4),
+    Scene("a pause at a second", {"a": 0, "b": 0, "c": 0}, {"a/web": [Scene.set_pause]}, pace=1.0),
+    Scene("a wave that needs an approval", TWO, waves=(Wave("canary"), Wave("rest", approve=True))),
+    Scene("a wave that waits for the one before", TWO, waves=(Wave("canary", min_success_time=2.5), Wave("rest"))),
+    Scene("a stop", {"a": 0, "b": 0, "c": 0}, {"a/web": [Scene.set_stop]}),
+    Scene("a stop at the end of a wave", TWO, {"acme/web": [Scene.set_stop]}),
+    Scene("a stop at the end", {"acme": 0}, {"acme/web": [Scene.set_stop]}),
+    Scene("a lost lock", {"a": 0, "b": 0, "c": 0}, {"a/web": [Scene.lose_lock]}),
+    Scene("a lost lock at the end of a wave", TWO, {"acme/web": [Scene.lose_lock]}),
+    Scene("starts at random times", {"a": 0, "b": 0, "c": 0, "d": 1},
+          limits={"members_at_once": 2, "start_spread": 8.0}),
+]  # fmt: skip
+
+
+def test_runs_go_second_by_second_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`scenes.txt` has what happens in each scene: starts, ends, progress, gates, sleeps, and the records at last."""
+    text = "\n\n".join("\n".join(scene.play(monkeypatch.setattr)) for scene in SCENES)
+    compare_golden(Path(__file__).with_name("scenes.txt"), f"{text}\n")
+
+
+@pytest.mark.parametrize("status", ["stopped", "lost", "failed", "none"])
+async def test_whether_more_tasks_may_start_depends_on_each_reason_alone(status: str) -> None:
+    """The pause is read from the store when a second has passed since the last time, and not before."""
+    moment, pauses = 10.0, AsyncMock(return_value=None)
+    stop, lost = asyncio.Event(), list[StoreError]()
+    run = Run("r", "shops", RunVerb.APPLY, ".", "fleet.yaml", "", 0.0, waves=(Wave("all"),))
+    board = Board([TaskRecord("r", "acme", "web")])
+    execution = coordinator._Execution(
+        Mock(), run, Mock(pause_of=pauses), Mock(), Mock(clock=Mock(now=lambda: moment)), Mock(), stop, lost,
+        None, True, 1.0, board,
+    )  # fmt: skip
+    assert await execution.may_continue()
+    read = [10.0]
+    for moment in (10.0, 10.99, 11.0, 11.5, 12.0, 12.5):
+        calls = pauses.await_count
+        assert await execution.may_continue()
+        read += [moment] if pauses.await_count > calls else []
+    assert read == [10.0, 11.0, 12.0]
+    moment = 20.0
+    pauses.return_value = Pause("shops", 0.0)
+    assert not await execution.may_continue()
+    assert await execution.may_continue()  # it is read again in a second
+    match status:
+        case "stopped":
+            stop.set()
+        case "lost":
+            lost.append(LockLost("run r"))
+        case "failed":
+            board.set(TaskRecord("r", "acme", "web", state=FAILED))
+    assert await execution.may_continue() is (status == "none")
+    assert (execution.is_stopped, execution.has_too_many_failures) == (
+        status in ("stopped", "lost"),
+        status == "failed",
+    )
+
+
+@pytest.mark.parametrize(("error", "is_raised"), [(StoreError("it restarts"), False), (ValueError("wrong"), True)])
+async def test_a_store_that_is_away_does_not_end_the_watch(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, is_raised: bool
+) -> None:
+    seen, moments = list[float](), [100.0, 101.0]
+
+    def now() -> float:
+        if not moments:
+            raise LookupError
+        seen.append(moments.pop(0))
+        return seen[-1]
+
+    records = Mock(now=AsyncMock(side_effect=error))
+    execution = coordinator._Execution(
+        Mock(), Mock(), records, Mock(), Mock(clock=Mock(now=now)), Mock(), asyncio.Event(), [],
+        None, True, 1.0, Mock(states={}),
+    )  # fmt: skip
+    monkeypatch.setattr(coordinator, "_POLL", 0)
+    monkeypatch.setattr(coordinator._Execution, "_rate", property(lambda _: 0.0))
+    with pytest.raises(type(error) if is_raised else LookupError):
+        await execution._watch()
+    assert len(seen) == (1 if is_raised else 2)
+
+
+def test_progress_estimates_the_rest_from_the_rate() -> None:
+    states = {TaskState.WAITING: 3, TaskState.RUNNING: 2, DONE: 4, FAILED: 1}
+    for rate, seconds in ((0.5, 10.0), (2.0, 2.5), (0.0, None)):
+        progress = FleetProgress(states, "all", rate)
+        assert (progress.total, progress.ended_tasks, progress.remaining_seconds) == (10, 5, seconds)
+    assert coordinator.MAX_ATTEMPTS == 10  # as documented
