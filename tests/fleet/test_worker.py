@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -14,25 +17,45 @@ from msgspec.structs import replace
 from reconciler.api.clock import MachineClock
 from reconciler.engine.ports import Failure, Refused
 from reconciler.fleet import coordinator, worker
+from reconciler.fleet.assignments import Assignment, FileCache
 from reconciler.fleet.keys import KeyNotFound
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
-from reconciler.model.fleet import Run, RunState, RunVerb, Shape, Task, TaskRecord, TaskState, Wave
+from reconciler.model.event import Ended, Outcome
+from reconciler.model.fleet import (
+    Fleet,
+    FleetProject,
+    KeyMethod,
+    KeySource,
+    Member,
+    Run,
+    RunState,
+    RunVerb,
+    Shape,
+    Task,
+    TaskRecord,
+    TaskState,
+    Wave,
+)
 from reconciler.model.health import Health, HealthRow, State
 from reconciler.model.history import CheckedHealth
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.problem import Problem, Rejected, Severity
 from reconciler.model.value import Secret
 from reconciler.operations.errors import OperationError
+from reconciler.operations.results import ApplyResult, Status
+from reconciler.operations.runtime import Runtime
+from reconciler.planning.reviewed_changes import digest_changes
 from reconciler.store.errors import Locked, LockLost, StoreError, Unavailable
 from reconciler.store.fleets.records import FleetRecords, task_lease
 from reconciler.store.fleets.requests import HEARTBEAT_SECONDS, WINDOW
 from reconciler.store.lock import LOCK_SECONDS
 from reconciler.store.store import open_store
 from tests.fleet.fleets import CANARY, DOMAIN, THREE, FleetWorld, commit_all, member, play, write_fleet
+from tests.harness.golden import compare_golden
 from tests.harness.workspaces import bot, policy
 
 
@@ -830,3 +853,397 @@ def test_a_deadline_fails_only_what_has_not_succeeded_when_it_passes(
     attempt = attempt_of(RUNNING, RunVerb.APPLY, Records())
     found = asyncio.run(attempt._run_until_deadline(None))  # type: ignore[arg-type]
     assert (None if found is None else found.reason) == reason
+
+
+# --- what becomes of an apply
+
+SECOND = replace(EDGE, address=Address("TLSEdge", "b"))
+CALLS = tuple(
+    Call(f"{verb} {address}", address, verb, "/x")
+    for address, verb in ((EDGE.address, Verb.UPDATE), (EDGE.address, Verb.PUT), (SECOND.address, Verb.UPDATE))
+)
+APPLIED = Plan("prod", changes=(EDGE, SECOND), additions=(ADDED,), calls=CALLS)
+REVIEWED = replace(DONE, counts={"update": 9}, changes={"TLSEdge/z": "ff"}, shape="5" * 12)
+STARTED = replace(RUNNING, changes={"TLSEdge/a": "00"})
+ENDS: dict[str, tuple[Outcome, ...]] = {
+    "all": (Outcome.DONE, Outcome.ALREADY, Outcome.DONE),
+    "the second object": (Outcome.DONE, Outcome.FAILED, Outcome.ALREADY),
+    "none": (Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.FAILED),
+    "no call": (),
+}
+
+
+def test_an_apply_is_recorded_with_its_state_its_changes_and_its_reason() -> None:
+    """`applies.txt`: each status, by the first worker and by one that goes on for a worker that died."""
+    lines = []
+    for status in sorted(Status):
+        for name, outcomes in ENDS.items():
+            ended = tuple(Ended(call, outcome, 1.0) for call, outcome in zip(CALLS, outcomes, strict=False))
+            result = ApplyResult(status, APPLIED, outcomes=ended, changed=("TLSEdge/a:\n  another\x07 hand",))
+            for before in (RUNNING, STARTED):
+                found = attempt_of(before, RunVerb.APPLY)._record_apply(result, REVIEWED)
+                assert found.shape == REVIEWED.shape
+                counts = ", ".join(f"{number} {what}" for what, number in found.counts.items()) or "nothing"
+                who = "first " if before is RUNNING else "second"
+                reason = f": {found.reason}" if found.reason else ""
+                done = f"{counts} {sorted(found.changes)}{reason}"
+                lines.append(f"{status} {name}, {who}: {found.state}, exit code {found.exit_code}, {done}")
+    compare_golden(Path(__file__).with_name("applies.txt"), "\n".join(lines) + "\n")
+
+
+class Reviews:
+    """The records of a run of plans, and of what an apply began."""
+
+    def __init__(self, reviewed: TaskRecord | None, shapes: Mapping[str, Shape], begins: bool = True) -> None:
+        self.reviewed, self.known, self.begins, self.begun = reviewed, shapes, begins, list[TaskRecord]()
+
+    async def task(self, run: str, member: str, project: str) -> TaskRecord | None:
+        assert (run, member, project) == ("plans", "acme", "web")
+        return self.reviewed
+
+    async def shapes(self, fleet: str, digests: list[str]) -> Mapping[str, Shape]:
+        assert (fleet, digests) == ("shops", [self.reviewed.shape if self.reviewed else ""])
+        return self.known
+
+    async def begin_apply(self, record: TaskRecord) -> bool:
+        self.begun.append(record)
+        return self.begins
+
+
+class Applying:
+    """A workspace whose apply asks for approval of a plan, and ends as the test says."""
+
+    def __init__(self, result: ApplyResult) -> None:
+        self.result, self.allowed, self.approved = result, list[Any](), list[bool]()
+
+    def select(self, *, allow: Any) -> Applying:
+        self.allowed.append(allow)
+        return self
+
+    async def apply(self, *, approve: Any, stop: asyncio.Event) -> ApplyResult:
+        assert not stop.is_set()
+        self.approved.append(await approve(self.result.plan))
+        return self.result
+
+
+APPLY_RUN = Run("run", "shops", RunVerb.APPLY, "/srv", "f", "", 0.0, reviewed="plans", approved_shapes=("5" * 12,))
+SHAPE = Shape("5" * 12, "acme", "web", "")
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_an_apply_sends_only_what_was_reviewed_and_approved(monkeypatch: pytest.MonkeyPatch, begins: bool) -> None:
+    monkeypatch.setattr(worker.reviews, "approvals_of", lambda shape: {"of": shape.digest})
+    changes = digest_changes(APPLIED)
+    covering = replace(REVIEWED, changes=changes)
+    done = ApplyResult(Status.APPLIED, APPLIED)
+
+    def apply(
+        reviewed: TaskRecord | None,
+        result: ApplyResult = done,
+        shapes: Mapping[str, Shape] | None = None,
+        before: TaskRecord = RUNNING,
+    ) -> tuple[TaskRecord | None, Applying, Reviews, bool]:
+        records = Reviews(reviewed, {SHAPE.digest: SHAPE} if shapes is None else shapes, begins)
+        attempt, workspace = attempt_of(before, RunVerb.APPLY, records), Applying(result)
+        ended = asyncio.run(attempt._apply(workspace, APPLY_RUN))  # type: ignore[arg-type]
+        return ended, workspace, records, attempt.begun.is_set()
+
+    for reviewed, reason in (
+        (None, "it was not planned"),
+        (replace(WRONG, shape="5" * 12), "its plan failed: wrong"),
+    ):
+        ended, workspace, _, begun = apply(reviewed)
+        assert ended == replace(RUNNING, state=TaskState.SKIPPED, reason=reason)
+        assert (workspace.allowed, begun) == ([], False)
+    ended, workspace, _, begun = apply(replace(covering, shape="6" * 12))
+    reason = "shape 666666666666 is not approved"
+    assert ended == replace(RUNNING, state=TaskState.BLOCKED, exit_code=exit_codes.BLOCKED, reason=reason)
+    assert (workspace.allowed, begun) == ([], False)
+
+    ended, workspace, records, begun = apply(covering)
+    assert (workspace.allowed, workspace.approved, begun) == ([{"of": "5" * 12}], [begins], True)
+    assert records.begun == [replace(RUNNING, changes=changes)]
+    assert ended is not None
+    assert ended.state is TaskState.SUCCEEDED
+    for without in (replace(covering, shape=""), covering):
+        _, workspace, _, _ = apply(without, shapes={})
+        assert workspace.allowed == [{}]
+
+    other = {address: f"0{digest}0" for address, digest in changes.items()}
+    _, workspace, records, begun = apply(replace(covering, changes=other))
+    assert (workspace.approved, records.begun, begun) == ([False], [], False)
+    rest = {address: f"0{digest}" for address, digest in changes.items()}  # of the same manifests
+    for before, approved in ((RUNNING, False), (STARTED, begins)):
+        _, workspace, _, _ = apply(replace(covering, changes=rest), before=before)
+        assert workspace.approved == [approved]
+
+    for result in (
+        ApplyResult(Status.INTERRUPTED, APPLIED),
+        replace(done, failure="the disk is full"),
+        replace(done, lost_store=True),
+    ):
+        assert apply(covering, result)[0] is None
+
+
+# --- one task from its claim to its record
+
+
+class Claims:
+    """The records of one task."""
+
+    def __init__(self, record: TaskRecord, trouble: str = "") -> None:
+        self.record, self.trouble, self.calls = record, trouble, list[Any]()
+
+    async def pause_of(self, fleet: str) -> object:
+        assert fleet == "shops"
+        return self if self.trouble == "paused" else None
+
+    @asynccontextmanager
+    async def lock(self, name: str, on_loss: Any) -> AsyncIterator[None]:
+        self.calls.append(f"lock {name}")
+        if self.trouble == "locked":
+            raise LOCKED
+        yield
+        if self.trouble == "lost":
+            on_loss(LockLost(name))
+
+    async def claim(self, *words: str) -> TaskRecord:
+        self.calls.append(f"claim {' '.join(words)}")
+        return self.record
+
+    async def find_spent_requests(self, record: TaskRecord) -> tuple[tuple[float, int], ...]:
+        self.calls.append("find spent requests")
+        return ((3.0, 4),)
+
+    async def finish(self, record: TaskRecord) -> None:
+        self.calls.append(record)
+
+
+@pytest.mark.parametrize("store", ["state/fleet.db", "postgresql://host/fleet"])
+@pytest.mark.parametrize("trouble", ["", "paused", "locked", "lost", "ended", "interrupted", "unavailable"])
+async def test_a_task_is_claimed_run_and_recorded(monkeypatch: pytest.MonkeyPatch, store: str, trouble: str) -> None:
+    seen: list[tuple[Any, ...]] = []
+    moments = [10.0, 14.5]
+
+    async def run(attempt: worker._Attempt) -> TaskRecord | None:
+        assert context.stops == {attempt.stop}
+        seen.append((attempt.task, attempt.record, attempt.context, attempt.spent, attempt.stop.is_set()))
+        attempt.counter.count = 5
+        if trouble == "unavailable":
+            raise Unavailable("the store", "it restarts")
+        return None if trouble == "interrupted" else DONE
+
+    monkeypatch.setattr(worker._Attempt, "run", run)
+    record = DONE if trouble == "ended" else replace(RUNNING, requests=7)
+    records = Claims(record, trouble)
+    runtime = Runtime(environ={}, clock=Mock(now=lambda: moments.pop(0)))
+    context = worker.WorkerContext(records, store, Path("cache"), runtime, name="host:1")  # type: ignore[arg-type]
+    task = Task("run", "shops", "acme", "web", RunVerb.PLAN, "/srv", "fleet.yaml")
+    if trouble == "unavailable":
+        with pytest.raises(Unavailable):
+            await run_task(task, context)
+    else:
+        await run_task(task, context)
+    assert context.stops == set()
+    lock, claim = "lock fleet run/acme/web", "claim run acme web host:1"
+    spent = ["find spent requests"] if "://" in store else []
+    finished = [replace(DONE, seconds=4.5, requests=12)]
+    assert (
+        records.calls
+        == {
+            "": [lock, claim, *spent, *finished],
+            "paused": [],
+            "locked": [lock],
+            "lost": [lock, claim, *spent, *finished],
+            "ended": [lock, claim],
+            "interrupted": [lock, claim, *spent],
+            "unavailable": [lock, claim, *spent],
+        }[trouble]
+    )
+    is_run = trouble not in ("paused", "locked", "ended")
+    assert seen == ([(task, record, context, ((3.0, 4),) if spent else (), False)] if is_run else [])
+
+
+async def test_a_heartbeat_counts_requests_and_stops_an_attempt_that_another_worker_took_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stored, pauses = list[TaskRecord](), list[float]()
+    answers: list[bool | Exception] = [True, StoreError("away"), False, True]
+    sleep, ended = asyncio.sleep, asyncio.Event()
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if not answers:
+            ended.set()
+            await sleep(99)
+        assert attempt.stop.is_set() is (len(stored) >= 3)
+
+    class Records:
+        async def store_heartbeat(self, record: TaskRecord) -> bool:
+            stored.append(record)
+            attempt.counter.count += 1
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    attempt = attempt_of(replace(RUNNING, requests=7), records=Records())
+    monkeypatch.setattr(worker.asyncio, "sleep", pause)
+    async with attempt.send_heartbeats():
+        await asyncio.wait_for(ended.wait(), 5)
+    assert [record.requests for record in stored] == [7, 8, 9, 10]
+    assert (set(pauses), len(pauses), attempt.requests) == ({HEARTBEAT_SECONDS}, 5, 11)
+    assert "repeat" not in repr(asyncio.all_tasks())  # the heartbeats have ended
+
+
+@pytest.mark.parametrize("stops_at", [0.0, 4.0, 999.0])
+async def test_an_attempt_waits_for_a_locked_stack_for_ninety_seconds(
+    monkeypatch: pytest.MonkeyPatch, stops_at: float
+) -> None:
+    moment, tries = 100.0, 0
+
+    async def run_once(attempt: worker._Attempt) -> TaskRecord | None:
+        nonlocal tries
+        tries += 1
+        if moment - 100.0 >= stops_at:
+            attempt.stop.set()
+        raise LOCKED
+
+    async def sleep(seconds: float) -> None:
+        nonlocal moment
+        assert seconds == 2.0
+        moment += seconds
+
+    monkeypatch.setattr(worker._Attempt, "_run_once", run_once)
+    attempt = attempt_of(RUNNING)
+    runtime = Runtime(environ={}, clock=Mock(now=lambda: moment, sleep=sleep))
+    attempt = replace(attempt, context=replace(attempt.context, runtime=runtime))
+    found = await attempt.run()
+    if stops_at < 90:
+        assert (found, moment) == (None, 100.0 + stops_at)
+    else:
+        assert found == replace(RUNNING, state=TaskState.FAILED, exit_code=1, reason=str(LOCKED))
+        assert (moment, tries) == (192.0, 47)
+
+
+async def test_a_task_needs_a_member_and_a_project_of_the_fleet_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = Fleet("shops", {"acme": ACME}, {"web": WEB}, KeySource(KeyMethod.ENV, "KEY"))
+    read: list[tuple[Path, str]] = []
+
+    def load(folder: Path, file: str) -> Fleet:
+        read.append((folder, file))
+        return fleet
+
+    monkeypatch.setattr(worker, "load_fleet", load)
+    attempt = attempt_of(RUNNING)
+    for file, base in (("fleet.yaml", "/srv"), ("eu/fleet.yaml", "/srv/eu")):
+        for _ in range(2):
+            found = await replace(attempt, task=replace(attempt.task, file=file))._load()
+            assert found == Assignment(Path(base), fleet, ACME, WEB)
+    assert read == [(Path("/srv"), "fleet.yaml"), (Path("/srv"), "eu/fleet.yaml")]
+    for member_name, project in (("acme", "gone"), ("gone", "web")):
+        task = replace(attempt.task, member=member_name, project=project)
+        with pytest.raises(OperationError) as caught:
+            await replace(attempt, task=task)._load()
+        assert str(caught.value) == f"fleet.yaml has no member {member_name} with project {project}"
+
+
+ACME = Member("acme", {"tier": "gold"}, {"site": "a", "other": "b"})
+WEB = FleetProject("web", "web", environment="live")
+
+
+async def test_a_project_is_opened_with_its_own_variables_and_a_stack_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[tuple[Any, ...]] = []
+    stacks = {"web": "web", "silver": "web", "gold": "gold"}
+    selected = {"silver": "silver", "gold": "gold"}
+    projects = {
+        "web": WEB,
+        **{name: FleetProject(name, name, select={"tier": (tier,)}) for name, tier in selected.items()},
+    }
+    fleet = Fleet("shops", {"acme": ACME}, projects, KeySource(KeyMethod.ENV, "KEY"))
+
+    def read_settings(_: FileCache, base: Path, project: FleetProject, runtime: object) -> tuple[str, frozenset[str]]:
+        assert base == Path("/srv")
+        return stacks[project.name], frozenset({"site", "unset"})
+
+    monkeypatch.setattr(FileCache, "read_settings", read_settings)
+    monkeypatch.setattr(worker.Workspace, "open", lambda *words, **more: opened.append((*words, more)))
+    attempt, runtime = attempt_of(RUNNING), Runtime(environ={})
+    assigned = Assignment(Path("/srv"), fleet, ACME, WEB)
+    attempt._open(assigned, runtime)
+    assert opened == [(Path("/srv/web"), {"environment": "live", "variables": {"site": "a"}, "runtime": runtime})]
+    stacks["gold"] = "web"
+    with pytest.raises(OperationError) as caught:
+        attempt._open(assigned, runtime)
+    assert str(caught.value) == "projects web and gold have the same stack web; give each its own"
+
+
+class Reading:
+    """A workspace that notes what is read with how many requests at a time, and answers with the plan."""
+
+    def __init__(self, plan: Plan, calls: list[Any]) -> None:
+        self.found, self.calls = plan, calls
+
+    async def plan(self) -> Any:
+        self.calls.append("plan")
+        return Mock(plan=self.found)
+
+    async def drift(self, *, health: bool) -> Any:
+        self.calls.append(f"drift{' with health' * health}")
+        return Mock(plan=self.found)
+
+
+@pytest.mark.parametrize("commit", ["", "c0ffee"])
+@pytest.mark.parametrize(
+    ("verb", "health", "expected"),
+    [
+        (RunVerb.PLAN, False, ["few", "plan", "record plan"]),
+        (RunVerb.DRIFT, False, ["few", "drift", "record drift"]),
+        (RunVerb.DRIFT, True, ["few", "drift with health", "record drift"]),
+        (RunVerb.APPLY, False, ["apply run"]),
+    ],
+)
+async def test_a_task_checks_what_members_must_not_share_before_it_reads(
+    monkeypatch: pytest.MonkeyPatch, verb: RunVerb, health: bool, expected: list[str], commit: str
+) -> None:
+    calls: list[str] = []
+    plan = Plan("prod")
+    workspace = Reading(plan, calls)
+    fleet = Fleet("shops", {"acme": ACME}, {"web": WEB}, KeySource(KeyMethod.ENV, "KEY"))
+
+    def note(name: str) -> Any:
+        return lambda *_: calls.append(name)
+
+    async def find_key(source: KeySource, found: Member, base: Path, environ: object) -> Secret:
+        assert (source, found, base) == (fleet.api_key, ACME, Path("/srv"))
+        return Secret("k", "env:KEY")
+
+    async def record(attempt: object, found: Plan, *_: object) -> TaskRecord:
+        assert found is plan
+        calls.append(f"record {verb}")
+        return DONE
+
+    async def apply(_: object, opened: object, run: Run) -> TaskRecord:
+        assert opened is workspace
+        calls.append(f"apply {run.id}")
+        return DONE
+
+    def take_few(found: object) -> object:
+        calls.append("few")
+        return found
+
+    monkeypatch.setattr(worker, "find_key", find_key)
+    for name in ("refuse_shared_key", "refuse_files", "refuse_shared_targets"):
+        monkeypatch.setattr(worker, name, note(name))
+    monkeypatch.setattr(worker, "_with_few_reads", take_few)
+    monkeypatch.setattr(worker._Attempt, "_open", lambda *_: workspace)
+    monkeypatch.setattr(worker._Attempt, f"_record_{'plan' if verb is RunVerb.PLAN else 'drift'}", record)
+    monkeypatch.setattr(worker._Attempt, "_apply", apply)
+    attempt = attempt_of(RUNNING, verb)
+    attempt = replace(attempt, task=replace(attempt.task, commit=commit, health=health))
+    assigned = Assignment(Path("/srv"), fleet, ACME, WEB)
+    assert await attempt._run(assigned, APPLY_RUN if verb is RunVerb.APPLY else None) == DONE
+    refused = ["refuse_shared_key", *["refuse_files"] * bool(commit), "refuse_shared_targets"]
+    assert calls == [*refused, *expected]
