@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from reconciler.fleet.assignments import Assignment, FileCache, refuse_shared_key
+from reconciler.fleet.assignments import (
+    Assignment,
+    FileCache,
+    refuse_files,
+    refuse_shared_key,
+    refuse_shared_targets,
+)
 from reconciler.model.fleet import Fleet, FleetProject, KeyMethod, KeySource, Member
+from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
 from reconciler.operations.errors import OperationError
 from reconciler.operations.runtime import Runtime
@@ -85,3 +94,96 @@ def test_a_key_is_that_of_one_member_with_the_project(
             refused.append(name)
     first = ["acme"] if method is KeyMethod.ENV else []  # of which every key is known at once
     assert refused == ([*first, "globex"] if is_refused else [])
+
+
+# --- keys of several members, and targets of one-time secrets
+
+
+def make_fleet(method: KeyMethod, *names: str) -> Fleet:
+    members = {name: Member(name, {"tier": "silver" if name == "silver" else "gold"}) for name in names}
+    projects = {name: FleetProject(name, name, select={"tier": ("gold",)}) for name in ("shop", "site")}
+    return Fleet("shops", members, projects, KeySource(method, "KEY_${{ member.name }}"))
+
+
+def test_two_members_with_the_key_are_named_and_keys_are_searched_once() -> None:
+    fleet, files = make_fleet(KeyMethod.ENV, "d", "c", "b", "a", "silver"), FileCache()
+    environ = {"KEY_A": "one", "KEY_B": " one\n", "KEY_C": "one", "KEY_D": " ", "KEY_SILVER": "two"}
+
+    def refused(name: str, key: str, project: str = "shop") -> str:
+        assigned = Assignment(Path("base"), fleet, fleet.members[name], fleet.projects[project])
+        try:
+            refuse_shared_key(Secret(key, "test"), assigned, files, environ)
+        except OperationError as error:
+            return str(error)
+        return ""
+
+    same = "have the same API key, and would overwrite each other's objects; give each the key of its own account"
+    text = f"members a and b {same}"
+    assert refused("c", "one") == text
+    assert refused("d", "two") == ""  # of a member without the project
+    environ |= {"KEY_D": "three", "KEY_A": "four"}  # later, which is not read again
+    assert [refused("d", "three"), refused("a", "four"), refused("b", "one")] == ["", "", text]
+    assert refused("b", "three", "site") == f"members b and d {same}"
+    assert files.searched == {(Path("base"), "shop"), (Path("base"), "site")}
+    files, fleet = FileCache(), make_fleet(KeyMethod.FILE, "b", "a")
+    assert [refused("b", "one"), refused("b", "one"), refused("a", "one")] == ["", "", text]
+    assert files.searched == set()
+
+
+def test_documents_without_a_kind_or_a_literal_name_have_no_literal_address(tmp_path: Path) -> None:
+    documents = (
+        "kind: A",
+        "name: a",
+        "kind: 1\nname: a",
+        "kind: A\nname: 1",
+        "[]",
+        "text",
+        "",
+        "kind: A\nname: 'x ${{ y }}'",
+    )
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/all.yaml").write_text("\n---\n".join((*documents, "kind: A\nname: last", "kind: B\nname: $x")))
+    assert set(map(str, FileCache().read_literal_addresses(tmp_path, ("a",)))) == {"A/last", "B/$x"}
+
+
+VAULT = Delivery("to_vault", "agents/a", settings={"mount": "secret", "path": "agents/a", "key": "token"})
+COMMAND = Delivery("to_command", "store", settings={"run": ["store"]})
+
+
+def declare(**deliver: Delivery) -> Any:
+    """A workspace with one declaration, whose outputs are delivered."""
+    declaration = SimpleNamespace(address="AgentToken/a", deliver=deliver)
+    return SimpleNamespace(manifest=SimpleNamespace(declarations={"a": declaration}))
+
+
+def test_a_secret_of_another_member_is_not_replaced() -> None:
+    fleet, files = make_fleet(KeyMethod.ENV, "acme", "globex"), FileCache()
+
+    def refused(name: str, project: str = "shop", base: str = "base", **deliver: Delivery) -> str:
+        assigned = Assignment(Path(base), fleet, fleet.members[name], fleet.projects[project])
+        try:
+            refuse_shared_targets(declare(**deliver), assigned, files)
+        except OperationError as error:
+            return str(error)
+        return ""
+
+    other = Delivery("to_vault", "agents/a", settings={**VAULT.settings, "key": "other"})
+    assert refused("acme", first=COMMAND, token=VAULT) == ""
+    assert refused("acme", token=VAULT) == ""
+    replaced = "AgentToken/a.deliver.token: to_vault would replace the secret of member acme"
+    text = f"{replaced}; use a variable of the member in the target"
+    assert refused("globex", first=COMMAND, second=other, token=VAULT) == text
+    for project, base, delivery in (("site", "base", VAULT), ("shop", "other", VAULT), ("shop", "base", COMMAND)):
+        assert refused("globex", project, base, token=delivery) == ""
+
+
+def test_a_secret_is_not_delivered_to_a_file_of_a_checkout() -> None:
+    for way in ("to_file", "to_dotenv", "to_kubernetes_secret"):
+        with pytest.raises(OperationError) as caught:
+            refuse_files(declare(first=VAULT, token=Delivery(way, "a")))
+        assert str(caught.value) == (
+            f"AgentToken/a.deliver.token: {way} writes to the checkout of the commit, which is removed later; "
+            "deliver it with to_vault, to_github_secret or to_command"
+        )
+    for delivery in (VAULT, COMMAND, Delivery("to_github_secret", "a/b")):
+        refuse_files(declare(token=delivery))

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from reconciler.fleet.runs import reopen_run
+from reconciler.fleet import runs
+from reconciler.fleet.runs import FleetSource, Gate, check_waves, find_gate, reopen_run
 from reconciler.model import exit_codes
-from reconciler.model.fleet import RunState, RunVerb, TaskState
+from reconciler.model.fleet import (
+    Amount,
+    Fleet,
+    FleetProject,
+    KeyMethod,
+    KeySource,
+    Member,
+    Run,
+    RunState,
+    RunVerb,
+    TaskRecord,
+    TaskState,
+    Wave,
+)
+from reconciler.operations.errors import ChangedWaves
 from tests.fleet.fleets import CANARY, DOMAIN, THREE, FleetWorld, member, play
 from tests.harness.tiers import examples
 from tests.harness.workspaces import bot
@@ -146,3 +165,166 @@ def test_an_apply_interrupted_anywhere_is_completed_by_a_resume(
         count,
         projects={"web": [DOMAIN, bot("b")]},
     )
+
+
+# --- what a run is created with
+
+
+class NewRuns:
+    """A store that notes what is created, and changes as it is told."""
+
+    def __init__(self, plans: tuple[TaskRecord, ...] = (), resets: int = 1) -> None:
+        self.plans, self.resets, self.created, self.calls = plans, resets, list[Any](), list[Any]()
+
+    async def tasks(self, run: str) -> tuple[TaskRecord, ...]:
+        assert run == "plans"
+        return self.plans
+
+    async def create_run(self, run: Run, tasks: list[TaskRecord]) -> None:
+        self.created.append((run, tasks))
+
+    @asynccontextmanager
+    async def lock(self, name: str, on_loss: object) -> AsyncIterator[None]:
+        self.calls.append(f"lock {name}")
+        yield
+        self.calls.append("unlock")
+
+    async def reset(self, run: str, states: object, *, keep: object) -> int:
+        self.calls.append(("reset", run, states, keep))
+        return self.resets
+
+    async def update_run(self, run: str, **values: Any) -> str:
+        self.calls.append(("update", run, values))
+        return "updated"
+
+
+GOLD, SILVER = Member("acme", {"tier": "gold"}), Member("globex", {"tier": "silver"})
+FLEET = Fleet(
+    "shops",
+    {"acme": GOLD, "globex": SILVER},
+    {"web": FleetProject("web", "web"), "edge": FleetProject("edge", "edge", select={"tier": ("gold",)})},
+    KeySource(KeyMethod.ENV, "KEY"),
+    (Wave("first", {"tier": ("silver",)}), Wave("rest")),
+)
+SHAPE, OTHER = "5" * 12, "6" * 12
+CHANGED: dict[str, Any] = {"state": TaskState.SUCCEEDED, "changes": {"A/b": "00"}, "exit_code": 2}
+PLANNED = (
+    TaskRecord("plans", "acme", "web", shape=SHAPE, **CHANGED),
+    TaskRecord("plans", "acme", "edge", shape=OTHER, **CHANGED),
+    TaskRecord("plans", "globex", "web", state=TaskState.SUCCEEDED, exit_code=0),
+    TaskRecord("plans", "globex", "edge", state=TaskState.FAILED, reason="no key", shape=SHAPE, changes={"A/b": "00"}),
+    TaskRecord("plans", "gone", "web", shape=SHAPE, **CHANGED),
+)
+
+
+async def start(
+    verb: RunVerb, commit: str = "", other_commit: str = "", **options: Any
+) -> tuple[Run, list[TaskRecord]]:
+    records = NewRuns(PLANNED)
+    source = FleetSource(FLEET, "/srv", "fleet.yaml", commit)
+    options = {"commit": other_commit, "now": 1_700_000_000.0, **options}
+    run = await runs.start_run(source, verb, records, **options)  # type: ignore[arg-type]
+    ((created, tasks),) = records.created
+    assert created is run
+    assert re.fullmatch(r"20231114-221320-[0-9a-f]{4}", run.id)
+    return replace(run, id="r"), [replace(task, run="r") for task in tasks if task.run == run.id]
+
+
+async def test_a_run_of_plans_has_a_task_for_each_project_of_each_selected_member() -> None:
+    whole = [TaskRecord("r", "acme", "web"), TaskRecord("r", "acme", "edge"), TaskRecord("r", "globex", "web")]
+    bare = Run("r", "shops", RunVerb.PLAN, "/srv", "fleet.yaml", "", 1_700_000_000.0)
+    assert await start(RunVerb.PLAN) == (bare, whole)
+    assert await start(RunVerb.PLAN, selected={"tier": ("gold",)}) == (bare, whole[:2])
+    run, _ = await start(RunVerb.DRIFT, "c0ffee", other_commit="other", actor="mara", health=True)
+    assert run == replace(bare, verb=RunVerb.DRIFT, commit="c0ffee", actor="mara", health=True)
+    run, _ = await start(RunVerb.PLAN, other_commit="other")
+    assert run == replace(bare, commit="other")
+
+
+async def test_an_apply_has_a_task_for_each_plan_that_has_ended_unless_there_is_something_to_do() -> None:
+    plans = Run("plans", "shops", RunVerb.PLAN, "/srv", "fleet.yaml", "", 0.0)
+    run, tasks = await start(RunVerb.APPLY, reviewed=plans, approved_shapes=iter([SHAPE]), actor="mara")
+    assert run == Run(
+        "r", "shops", RunVerb.APPLY, "/srv", "fleet.yaml", "", 1_700_000_000.0,
+        reviewed="plans", approved_shapes=(SHAPE,), actor="mara", waves=FLEET.waves,
+    )  # fmt: skip
+    refused = f"shape {OTHER} is not approved"
+    expected = [
+        TaskRecord("r", "acme", "web", 1, shape=SHAPE),
+        TaskRecord(
+            "r", "acme", "edge", 1, TaskState.BLOCKED, exit_code=exit_codes.BLOCKED, shape=OTHER, reason=refused
+        ),
+        TaskRecord("r", "globex", "web", 0, TaskState.SUCCEEDED, exit_code=exit_codes.DONE),
+        TaskRecord("r", "globex", "edge", 0, TaskState.SKIPPED, reason="its plan failed: no key"),
+    ]
+    assert tasks == expected
+    _, tasks = await start(RunVerb.APPLY, reviewed=plans, approved_shapes=[SHAPE], selected={"name": ("g*",)})
+    assert tasks == expected[2:]
+
+
+async def test_a_run_is_reopened_under_its_lock_if_a_task_is_reset() -> None:
+    run = Run("r", "shops", RunVerb.APPLY, "/srv", "fleet.yaml", "", 0.0)
+    keep = [("acme", "web")]
+    reset = ("reset", "r", {TaskState.FAILED}, keep)
+    for number in (0, 1, 2):
+        records = NewRuns(resets=number)
+        found = await reopen_run(run, records, {TaskState.FAILED}, [SHAPE], keep=keep)  # type: ignore[arg-type]
+        updated = ("update", "r", {"state": RunState.OPEN, "approved_shapes": [SHAPE], "reason": ""})
+        assert found == ("updated" if number else None)
+        assert records.calls == ["lock fleet run r", reset, *[updated] * bool(number), "unlock"]
+
+
+def test_changed_waves_are_told_by_their_names_and_fields() -> None:
+    a, b, c = Wave("a"), Wave("b", {"tier": ("gold",)}), Wave("c", approve=True)
+    loosened = (a, replace(b, select={}), replace(c, approve=False, percent=5))
+    mixed = (Wave("a", max_failures=Amount(1)), b, replace(c, name="d"))
+    changes = {
+        "c was removed": (a, b),
+        "their order changed": (c, b, a),
+        "d was added, e was added": (a, b, c, Wave("d"), Wave("e")),
+        "a was removed, b was removed, z was added": (Wave("z"), c),
+        "select of b changed, percent and approve of c changed": loosened,
+        "c was removed, d was added, max_failures of a changed": mixed,
+    }
+    run = Run("r", "shops", RunVerb.APPLY, "/srv", "fleet.yaml", "", 0.0, waves=(a, b, c))
+    for text, waves in changes.items():
+        source = FleetSource(replace(FLEET, waves=waves), "/srv", "eu/fleet.yaml")
+        with pytest.raises(ChangedWaves) as caught:
+            check_waves(source, run)
+        assert str(caught.value).partition("\n")[0] == f"eu/fleet.yaml: waves changed since run r was started: {text}"
+        remedy = "to apply with the new waves: reconciler fleet apply; to continue run r, undo the change"
+        assert caught.value.remedy == remedy
+        check_waves(source, replace(run, verb=RunVerb.PLAN))
+        check_waves(source, replace(run, waves=waves))
+
+
+def test_a_gate_is_before_a_wave_that_has_not_begun() -> None:
+    waves = (Wave("a", min_success_time=60.0), Wave("b", min_success_time=5.0, approve=True), Wave("c", approve=True))
+    run = Run("r", "shops", RunVerb.APPLY, ".", "f", "", 0.0, waves=waves)
+    done = TaskRecord("r", "x", "web", 0, TaskState.SUCCEEDED, attempts=1, ended=100.0)
+    quick = TaskRecord("r", "y", "web", 1, TaskState.SUCCEEDED, attempts=1, ended=120.0)
+    skipped = TaskRecord("r", "y", "edge", 1, TaskState.SKIPPED)
+    last = TaskRecord("r", "z", "web", 2)
+    slow, fast, approval = (
+        Gate("min_success_time of wave a", 160.0),
+        Gate("min_success_time of wave b", 125.0),
+        Gate("approval of wave c"),
+    )
+    cases: list[tuple[list[TaskRecord], float, Gate | None]] = [
+        ([done, quick, skipped, last], 159.9, slow),
+        ([done, quick, skipped, last], 160.0, approval),
+        ([quick, last], 124.9, fast),
+        ([quick, last], 125.0, approval),
+        ([skipped, last], 0.0, approval),
+        ([last], 0.0, approval),
+        ([done, replace(last, attempts=1)], 0.0, None),
+        ([done, replace(last, attempts=1), replace(last, project="edge")], 0.0, None),
+        ([done, replace(last, state=TaskState.BLOCKED)], 0.0, None),
+        ([done, replace(last, state=TaskState.BLOCKED), replace(last, project="edge")], 0.0, slow),
+        ([done], 0.0, None),
+    ]
+    for tasks, now, gate in cases:
+        assert find_gate(run, tasks, 2, now) == gate
+        assert find_gate(replace(run, verb=RunVerb.PLAN), tasks, 2, now) is None
+        by_time = gate if gate is not None and gate.until is not None else None
+        assert find_gate(replace(run, approved_waves=("c",)), tasks, 2, now) == by_time
