@@ -570,7 +570,7 @@ def test_running_tasks_are_named_after_ten_seconds_and_three_usual_intervals(
 
 DONE, FAILED, STALE = TaskState.SUCCEEDED, TaskState.FAILED, TaskState.STALE
 TWO, LAST = {"acme": 0, "globex": 1}, {"base": (), "web": ("base",), "api": ("base",), "last": ("web", "api")}
-MANY = {"waves": (Wave("canary", max_failures=Amount(9)), Wave("rest"))}
+MANY = (Wave("canary", max_failures=Amount(9)), Wave("rest"))
 TEN = ["lose"] * MAX_ATTEMPTS
 
 
@@ -605,17 +605,17 @@ SCENES = [
     Scene("an ended run", {"acme": 0}, before={"acme/web": {"state": DONE, "attempts": 1}}),
     Scene("waves without tasks between", {"acme": 0, "globex": 2}, waves=(Wave("a"), Wave("b"), Wave("c"))),
     Scene("projects in order, and what comes after a failure", {"acme": 0, "globex": 0, "initech": 0},
-          {"acme/web": [FAILED], "globex/base": [STALE]}, LAST, **MANY),
-    Scene("two tasks at a time", {"acme": 0, "globex": 0}, {"globex/api": [FAILED]}, LAST, at_once=2, **MANY),
+          {"acme/web": [FAILED], "globex/base": [STALE]}, LAST, waves=MANY),
+    Scene("two tasks at a time", {"acme": 0, "globex": 0}, {"globex/api": [FAILED]}, LAST, at_once=2, waves=MANY),
     Scene("a project that waits is delayed with the one before", {"acme": 0}, {"acme/base": ["lose", "die"]}, LAST),
     Scene("a resumed run", {"acme": 0, "globex": 0}, after=LAST, before={
         "acme/base": {"state": FAILED, "attempts": 1}, "globex/base": {"state": DONE, "attempts": 1},
-        "globex/web": {"state": TaskState.RUNNING, "attempts": 9}}, **MANY),
+        "globex/web": {"state": TaskState.RUNNING, "attempts": 9}}, waves=MANY),
     Scene("projects in another order than written", {"acme": 0},
           after={"last": ("web",), "web": ("base",), "base": ()}),
-    Scene("a member and a project that are gone", {"acme": 0, "globex": 0}, {"acme/web": [FAILED]}, LAST, **MANY,
+    Scene("a member and a project that are gone", {"acme": 0, "globex": 0}, {"acme/web": [FAILED]}, LAST, waves=MANY,
           hidden=("globex", "web")),
-    Scene("a task that no worker can run", {"acme": 0, "globex": 0}, {"acme/web": TEN}, **MANY),
+    Scene("a task that no worker can run", {"acme": 0, "globex": 0}, {"acme/web": TEN}, waves=MANY),
     Scene("a task whose workers die", {"acme": 0}, {"acme/web": ["die"] * MAX_ATTEMPTS}),
     Scene("a task that dies once more than counted", {"acme": 0}, {"acme/web": [*["die"] * 9, "die twice"]}),
     Scene("a task that is claimed twice at the limit of one error", {"acme": 0}, {"acme/web": ["die twice"] * 6}),

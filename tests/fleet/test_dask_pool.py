@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -341,7 +342,7 @@ class Watched:
         monkeypatch.setattr(self.cluster, "identity", self.identify)
         monkeypatch.setattr(self.cluster, "cancel", self.cancel)
         monkeypatch.setattr(dask_pool, "time", SimpleNamespace(monotonic=lambda: self.moment))
-        monkeypatch.setattr(dask_pool.asyncio, "sleep", self.pause)
+        monkeypatch.setattr(asyncio, "sleep", self.pause)
 
     async def identify(self) -> dict[str, Any]:
         if self.failure is not None:
@@ -360,9 +361,6 @@ class Watched:
         self.moment, act = self.steps.pop(0)
         act()
 
-    def fail(self, error: Exception | None) -> None:
-        self.failure = error
-
     async def watch(self) -> str:
         """How the watch ended: text and remedy of the error."""
         await self.batch.watch_cluster()
@@ -380,11 +378,19 @@ async def test_threads_are_those_of_the_workers_that_are_connected_now(
 ) -> None:
     watched, threads = Watched(monkeypatch), list[dict[str, int]]()
     batch, workers = watched.batch, watched.cluster.workers
+
+    def note(and_then: Callable[[], object] = lambda: None) -> Callable[[], object]:
+        def act() -> None:
+            threads.append(dict(batch.threads))
+            and_then()
+
+        return act
+
     watched.steps = [
-        (101.0, lambda: (threads.append(dict(batch.threads)), workers.pop("a"))),
-        (102.0, lambda: (threads.append(dict(batch.threads)), watched.fail(OSError("it restarts")))),
-        (103.0, lambda: (threads.append(dict(batch.threads)), watched.fail(AttributeError("it restarts")))),
-        (104.0, lambda: threads.append(dict(batch.threads))),
+        (101.0, note(lambda: workers.pop("a"))),
+        (102.0, note(partial(setattr, watched, "failure", OSError("it restarts")))),
+        (103.0, note(partial(setattr, watched, "failure", AttributeError("it restarts")))),
+        (104.0, note()),
     ]
     waiting = asyncio.create_task(batch.wait_for_room())
     await watched.let_others_run(0)
@@ -423,7 +429,7 @@ async def test_tasks_without_a_worker_of_theirs_are_cancelled_after_the_patience
         (105.0, lambda: watched.batch.tasks.update(later)),
         (110.0, lambda: None),
         (110.5, lambda: None),
-        (115.5, lambda: watched.cluster.workers["b"]["resources"].update(asia=1)),
+        (115.5, lambda: watched.cluster.workers.update(c={"nthreads": 1, "resources": {"asia": 1}})),
     ]
     await watched.watch()
     assert watched.cancelled == [["one", "three"], ["five"]]
@@ -431,7 +437,7 @@ async def test_tasks_without_a_worker_of_theirs_are_cancelled_after_the_patience
 
 async def test_an_error_of_the_program_ends_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
-    watched.fail(ValueError("of the program"))
+    watched.failure = ValueError("of the program")
     with pytest.raises(ValueError, match="of the program"):
         await watched.batch.watch_cluster()
     watched.cluster.status = "closed"

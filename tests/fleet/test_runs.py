@@ -268,7 +268,7 @@ async def test_a_run_is_reopened_under_its_lock_if_a_task_is_reset() -> None:
     reset = ("reset", "r", {TaskState.FAILED}, keep)
     for number in (0, 1, 2):
         records = NewRuns(resets=number)
-        found = await reopen_run(run, records, {TaskState.FAILED}, [SHAPE], keep=keep)  # type: ignore[arg-type]
+        found: Any = await reopen_run(run, records, {TaskState.FAILED}, [SHAPE], keep=keep)  # type: ignore[arg-type]
         updated = ("update", "r", {"state": RunState.OPEN, "approved_shapes": [SHAPE], "reason": ""})
         assert found == ("updated" if number else None)
         assert records.calls == ["lock fleet run r", reset, *[updated] * bool(number), "unlock"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,11 @@ OUTCOMES: list[tuple[str, dict[str, str | None], str]] = [
 ]
 
 
+def open_fake(opened: list[tuple[Any, ...]], git: FakeGit, *words: Any) -> AbstractContextManager[FakeGit]:
+    opened.append(words)
+    return nullcontext(git)
+
+
 def test_a_repository_is_found_or_refused_for_its_first_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "eu").mkdir()
     file, opened = tmp_path / "eu/fleet.yaml", list[tuple[Any, ...]]()
@@ -98,7 +104,7 @@ def test_a_repository_is_found_or_refused_for_its_first_reason(tmp_path: Path, m
     monkeypatch.setattr(sources, "with_user", lambda git, _: git)
     for url, answers, expected in OUTCOMES:
         git = FakeGit(**answers)
-        monkeypatch.setattr(sources, "open_git", lambda *words, git=git: (opened.append(words), nullcontext(git))[1])
+        monkeypatch.setattr(sources, "open_git", partial(open_fake, opened, git))
         if "\n" in expected or " " in expected:
             with pytest.raises(UnusableSource) as refused:
                 find_repository(file, url, {"A": "b"})

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clock import MachineClock
 from reconciler.engine.ports import Failure, Refused
-from reconciler.fleet import coordinator, worker
+from reconciler.fleet import coordinator, reviews, worker
 from reconciler.fleet.assignments import Assignment, FileCache
 from reconciler.fleet.keys import KeyNotFound
 from reconciler.fleet.local_pool import LocalPool
@@ -48,6 +48,7 @@ from reconciler.model.value import Secret
 from reconciler.operations.errors import OperationError
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.runtime import Runtime
+from reconciler.operations.workspace import Workspace
 from reconciler.planning.reviewed_changes import digest_changes
 from reconciler.store.errors import Locked, LockLost, StoreError, Unavailable
 from reconciler.store.fleets.records import FleetRecords, task_lease
@@ -932,7 +933,7 @@ SHAPE = Shape("5" * 12, "acme", "web", "")
 
 @pytest.mark.parametrize("begins", [True, False])
 def test_an_apply_sends_only_what_was_reviewed_and_approved(monkeypatch: pytest.MonkeyPatch, begins: bool) -> None:
-    monkeypatch.setattr(worker.reviews, "approvals_of", lambda shape: {"of": shape.digest})
+    monkeypatch.setattr(reviews, "approvals_of", lambda shape: {"of": shape.digest})
     changes = digest_changes(APPLIED)
     covering = replace(REVIEWED, changes=changes)
     done = ApplyResult(Status.APPLIED, APPLIED)
@@ -1088,7 +1089,7 @@ async def test_a_heartbeat_counts_requests_and_stops_an_attempt_that_another_wor
             return answer
 
     attempt = attempt_of(replace(RUNNING, requests=7), records=Records())
-    monkeypatch.setattr(worker.asyncio, "sleep", pause)
+    monkeypatch.setattr(asyncio, "sleep", pause)
     async with attempt.send_heartbeats():
         await asyncio.wait_for(ended.wait(), 5)
     assert [record.requests for record in stored] == [7, 8, 9, 10]
@@ -1169,7 +1170,7 @@ async def test_a_project_is_opened_with_its_own_variables_and_a_stack_of_its_own
         return stacks[project.name], frozenset({"site", "unset"})
 
     monkeypatch.setattr(FileCache, "read_settings", read_settings)
-    monkeypatch.setattr(worker.Workspace, "open", lambda *words, **more: opened.append((*words, more)))
+    monkeypatch.setattr(Workspace, "open", lambda *words, **more: opened.append((*words, more)))
     attempt, runtime = attempt_of(RUNNING), Runtime(environ={})
     assigned = Assignment(Path("/srv"), fleet, ACME, WEB)
     attempt._open(assigned, runtime)
