@@ -109,7 +109,7 @@ def test_two_members_with_the_key_are_named_and_keys_are_searched_once() -> None
     fleet, files = make_fleet(KeyMethod.ENV, "d", "c", "b", "a", "silver"), FileCache()
     environ = {"KEY_A": "one", "KEY_B": " one\n", "KEY_C": "one", "KEY_D": " ", "KEY_SILVER": "two"}
 
-    def refused(name: str, key: str, project: str = "shop") -> str:
+    def refuse(name: str, key: str, project: str = "shop") -> str:
         assigned = Assignment(Path("base"), fleet, fleet.members[name], fleet.projects[project])
         try:
             refuse_shared_key(Secret(key, "test"), assigned, files, environ)
@@ -119,14 +119,14 @@ def test_two_members_with_the_key_are_named_and_keys_are_searched_once() -> None
 
     same = "have the same API key, and would overwrite each other's objects; give each the key of its own account"
     text = f"members a and b {same}"
-    assert refused("c", "one") == text
-    assert refused("d", "two") == ""  # of a member without the project
+    assert refuse("c", "one") == text
+    assert refuse("d", "two") == ""  # of a member without the project
     environ |= {"KEY_D": "three", "KEY_A": "four"}  # later, which is not read again
-    assert [refused("d", "three"), refused("a", "four"), refused("b", "one")] == ["", "", text]
-    assert refused("b", "three", "site") == f"members b and d {same}"
+    assert [refuse("d", "three"), refuse("a", "four"), refuse("b", "one")] == ["", "", text]
+    assert refuse("b", "three", "site") == f"members b and d {same}"
     assert files.searched == {(Path("base"), "shop"), (Path("base"), "site")}
     files, fleet = FileCache(), make_fleet(KeyMethod.FILE, "b", "a")
-    assert [refused("b", "one"), refused("b", "one"), refused("a", "one")] == ["", "", text]
+    assert [refuse("b", "one"), refuse("b", "one"), refuse("a", "one")] == ["", "", text]
     assert files.searched == set()
 
 
@@ -159,7 +159,7 @@ def declare(**deliver: Delivery) -> Any:
 def test_a_secret_of_another_member_is_not_replaced() -> None:
     fleet, files = make_fleet(KeyMethod.ENV, "acme", "globex"), FileCache()
 
-    def refused(name: str, project: str = "shop", base: str = "base", **deliver: Delivery) -> str:
+    def refuse(name: str, project: str = "shop", base: str = "base", **deliver: Delivery) -> str:
         assigned = Assignment(Path(base), fleet, fleet.members[name], fleet.projects[project])
         try:
             refuse_shared_targets(declare(**deliver), assigned, files)
@@ -168,13 +168,13 @@ def test_a_secret_of_another_member_is_not_replaced() -> None:
         return ""
 
     other = Delivery("to_vault", "agents/a", settings={**VAULT.settings, "key": "other"})
-    assert refused("acme", first=COMMAND, token=VAULT) == ""
-    assert refused("acme", token=VAULT) == ""
+    assert refuse("acme", first=COMMAND, token=VAULT) == ""
+    assert refuse("acme", token=VAULT) == ""
     replaced = "AgentToken/a.deliver.token: to_vault would replace the secret of member acme"
     text = f"{replaced}; use a variable of the member in the target"
-    assert refused("globex", first=COMMAND, second=other, token=VAULT) == text
+    assert refuse("globex", first=COMMAND, second=other, token=VAULT) == text
     for project, base, delivery in (("site", "base", VAULT), ("shop", "other", VAULT), ("shop", "base", COMMAND)):
-        assert refused("globex", project, base, token=delivery) == ""
+        assert refuse("globex", project, base, token=delivery) == ""
 
 
 def test_a_secret_is_not_delivered_to_a_file_of_a_checkout() -> None:

@@ -404,7 +404,7 @@ def test_a_checkout_that_another_process_removed_counts_as_just_requested(
     assert checkouts_module._last_request(cache / "gone") == NOW
 
 
-def test_a_lock_is_taken_again_if_its_file_was_removed_and_its_file_stays_with_the_folder(
+def test_a_lock_is_acquired_again_if_its_file_was_removed_and_its_file_remains_with_the_folder(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flags, places = list[int](), [False, True, True]

@@ -574,7 +574,7 @@ MANY = (Wave("canary", max_failures=Amount(9)), Wave("rest"))
 TEN = ["lose"] * MAX_ATTEMPTS
 
 
-def approved(name: str, **more: Any) -> dict[str, Any]:
+def not_approved(name: str, **more: Any) -> dict[str, Any]:
     return {"state": TaskState.BLOCKED, "exit_code": 4, "reason": f"{name} is not approved", **more}
 
 
@@ -594,12 +594,12 @@ SCENES = [
           {"web": (), "api": ()}, waves=(Wave("canary", max_failures=Amount(1)), Wave("rest"))),
     Scene("stale canaries", TWO, {"acme/web": [STALE]}),
     Scene("a stale last wave", {"acme": 0, "globex": 1}, {"globex/web": [STALE]}),
-    Scene("a wave without approvals", TWO, before={"acme/web": approved("it")}),
+    Scene("a wave without approvals", TWO, before={"acme/web": not_approved("it")}),
     Scene("a wave without plans", TWO, before={"acme/web": {"state": TaskState.SKIPPED, "reason": "its plan failed"}}),
     Scene("a wave without plans and with an approval", {**TWO, "initech": 0},
           before={"acme/web": {"state": TaskState.SKIPPED}, "initech/web": {"state": DONE}}),
     Scene("a wave in which one was applied and others are not approved", {**TWO, "initech": 0},
-          before={"initech/web": approved("it")}),
+          before={"initech/web": not_approved("it")}),
     Scene("a wave whose only attempt is stale although another has no changes", {**TWO, "initech": 0},
           {"acme/web": [STALE]}, before={"initech/web": {"state": DONE}}),
     Scene("an ended run", {"acme": 0}, before={"acme/web": {"state": DONE, "attempts": 1}}),
@@ -651,7 +651,7 @@ def test_runs_go_second_by_second_as_written(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("status", ["stopped", "lost", "failed", "none"])
-async def test_whether_more_tasks_may_start_depends_on_each_reason_alone(status: str) -> None:
+async def test_each_reason_by_itself_decides_whether_more_tasks_may_start(status: str) -> None:
     """The pause is read from the store when a second has passed since the last time, and not before."""
     moment, pauses = 10.0, AsyncMock(return_value=None)
     stop, lost = asyncio.Event(), list[StoreError]()

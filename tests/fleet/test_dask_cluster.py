@@ -392,7 +392,7 @@ def test_a_scheduler_is_reached_with_tls_or_on_this_machine_or_in_a_closed_netwo
             assert caught.value.remedy
 
 
-def test_a_machine_without_dask_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_dask_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UnusableCluster, match="Dask is not installed") as caught:
         _require_dask()

@@ -417,7 +417,7 @@ async def test_a_run_ends_when_no_worker_was_connected_for_longer_than_the_patie
     assert (watched.pauses, watched.cancelled) == ([0.5] * 3, [])
 
 
-async def test_tasks_without_a_worker_of_theirs_are_cancelled_after_the_patience(
+async def test_tasks_that_no_worker_can_run_are_cancelled_after_the_patience(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched = Watched(monkeypatch)
@@ -444,7 +444,7 @@ async def test_an_error_of_the_program_ends_the_watch(monkeypatch: pytest.Monkey
     assert await watched.watch() == f"lost the scheduler (tcp://x); {RESUME.format('')}"
 
 
-async def test_a_batch_that_is_closed_gives_back_what_is_submitted_and_watches_nothing(tmp_path: Path) -> None:
+async def test_a_closed_batch_releases_what_is_submitted_and_watches_nothing(tmp_path: Path) -> None:
     class Endless(Answer):
         async def exception(self) -> Exception | None:
             await asyncio.Event().wait()

@@ -51,7 +51,7 @@ async def settle() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5, 6, 9])
-async def test_as_many_tasks_run_at_a_time_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+async def test_as_many_tasks_run_at_a_time_as_have_room(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     errors = (None, OperationError("no store"), StoreError("it is away"), LookupError("canary"))
     work = Work(monkeypatch, *errors)
     ends: list[TaskEnd] = []

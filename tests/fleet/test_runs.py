@@ -241,7 +241,7 @@ async def test_a_run_of_plans_has_a_task_for_each_project_of_each_selected_membe
     assert run == replace(bare, commit="other")
 
 
-async def test_an_apply_has_a_task_for_each_plan_that_has_ended_unless_there_is_something_to_do() -> None:
+async def test_an_apply_has_a_task_for_each_plan_which_has_ended_if_nothing_can_be_applied() -> None:
     plans = Run("plans", "shops", RunVerb.PLAN, "/srv", "fleet.yaml", "", 0.0)
     run, tasks = await start(RunVerb.APPLY, reviewed=plans, approved_shapes=iter([SHAPE]), actor="mara")
     assert run == Run(
@@ -274,7 +274,7 @@ async def test_a_run_is_reopened_under_its_lock_if_a_task_is_reset() -> None:
         assert records.calls == ["lock fleet run r", reset, *[updated] * bool(number), "unlock"]
 
 
-def test_changed_waves_are_told_by_their_names_and_fields() -> None:
+def test_changed_waves_are_reported_by_their_names_and_fields() -> None:
     a, b, c = Wave("a"), Wave("b", {"tier": ("gold",)}), Wave("c", approve=True)
     loosened = (a, replace(b, select={}), replace(c, approve=False, percent=5))
     mixed = (Wave("a", max_failures=Amount(1)), b, replace(c, name="d"))

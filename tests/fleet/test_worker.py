@@ -1065,7 +1065,7 @@ async def test_a_task_is_claimed_run_and_recorded(monkeypatch: pytest.MonkeyPatc
     assert seen == ([(task, record, context, ((3.0, 4),) if spent else (), False)] if is_run else [])
 
 
-async def test_a_heartbeat_counts_requests_and_stops_an_attempt_that_another_worker_took_over(
+async def test_a_heartbeat_counts_requests_and_stops_an_attempt_of_a_task_that_another_worker_claimed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stored, pauses = list[TaskRecord](), list[float]()

@@ -76,7 +76,7 @@ def test_the_tasks_of_all_threads_run_in_one_loop_with_one_store(
     assert [thread.daemon for thread in threading.enumerate() if thread.name == "fleet"].count(False) == 0
 
 
-def test_files_are_kept_for_each_commit_or_run_of_the_last_four(tmp_path: Path) -> None:
+def test_files_are_cached_for_each_commit_or_run_of_the_last_four(tmp_path: Path) -> None:
     worker_process._files_of.cache_clear()
     first = [worker_process._files_of(name) for name in "abcd"]
     assert [worker_process._files_of(name) for name in "abcd"] == first
