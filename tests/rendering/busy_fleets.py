@@ -75,7 +75,7 @@ def of_edge(record: TaskRecord) -> TaskRecord:
     return replace(record, project="edge")
 
 
-PLANNED = build_rollup(
+_PLANNED = (
     KNOWN,
     replace(ENDED, actor="", commit="", reviewed=""),
     [
@@ -89,6 +89,7 @@ PLANNED = build_rollup(
     SHAPES,
     NOON + 90,
 )
+PLANNED = build_rollup(*_PLANNED)
 """A plan: shapes with and without an approval, one of another release, and reasons with and without a text."""
 
 WAVES = (
@@ -99,7 +100,7 @@ WAVES = (
     Wave("asked-2", approve=True),
     Wave("a name that is much longer than the column of waves"),
 )
-APPLYING = build_rollup(
+_APPLYING = (
     KNOWN,
     replace(APPLY, approved_shapes=(BUSY,), approved_waves=("asked-1",), commit="", actor="", waves=WAVES),
     [
@@ -117,6 +118,7 @@ APPLYING = build_rollup(
     SHAPES,
     NOON + 15,
 )
+APPLYING = build_rollup(*_APPLYING)
 """An apply that goes on, with a wave in each state, and four members without a heartbeat."""
 
 WRONG = Health(State.UNKNOWN, "its 3 records cannot be read", "ask again", Actor.PLATFORM)
@@ -128,7 +130,7 @@ def check(place: int, *rows: tuple[str, Health], code: int = exit_codes.DONE) ->
     return replace(task(place), counts={}, changes={}, shape="", exit_code=code, health=health)
 
 
-DRIFTED = build_rollup(
+_DRIFTED = (
     replace(KNOWN, members={**MEMBERS, "other": Member("other", {})}),
     replace(JUDGED, state=RunState.OPEN, ended=None),
     [
@@ -173,9 +175,17 @@ DRIFTED = build_rollup(
     },
     NOON + 15,
 )
+DRIFTED = build_rollup(*_DRIFTED)
 """A check of health that goes on: objects of two projects, degraded and unknown ones, and members that are left."""
 
-EMPTY = build_rollup(KNOWN, replace(RUN, verb=RunVerb.DRIFT, state=RunState.SUCCEEDED), [], {}, NOON)
+_EMPTY = (
+    KNOWN,
+    replace(RUN, verb=RunVerb.DRIFT, state=RunState.SUCCEEDED),
+    list[TaskRecord](),
+    dict[str, Shape](),
+    NOON,
+)
+EMPTY = build_rollup(*_EMPTY)
 
 SHARED = build_rollup(
     KNOWN,
@@ -192,3 +202,8 @@ SHARED = build_rollup(
 
 
 RUNS: dict[str, RollUp] = {"plan": PLANNED, "apply": APPLYING, "drift": DRIFTED, "empty": EMPTY}
+
+
+def build(name: str) -> RollUp:
+    """One of these runs, made again: the record of the mutation score knows only what a test runs itself."""
+    return build_rollup(*{"plan": _PLANNED, "apply": _APPLYING, "drift": _DRIFTED, "empty": _EMPTY}[name])

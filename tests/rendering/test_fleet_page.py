@@ -18,7 +18,7 @@ from reconciler.rendering.fleet.reasons import Pattern
 from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.fleet.waits import Wait, WaitKind
 from reconciler.rendering.html import fleet_page
-from tests.rendering.busy_fleets import APPLYING, DRIFTED, EMPTY, PLANNED, RUNS, SHARED
+from tests.rendering.busy_fleets import APPLYING, DRIFTED, EMPTY, PLANNED, RUNS, SHARED, build
 from tests.rendering.html_outline import outline
 from tests.rendering.test_text import compare
 
@@ -54,7 +54,7 @@ FORMATS: dict[str, Callable[[RollUp], str]] = {
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_run_with_every_sort_of_row_is_rendered_as_reviewed(name: str, form: str) -> None:
-    compare(f"busy-fleet/{name}.{form}", FORMATS[form](RUNS[name]))
+    compare(f"busy-fleet/{name}.{form}", FORMATS[form](build(name)))
 
 
 @pytest.mark.parametrize("name", RUNS)
