@@ -11,6 +11,7 @@ from reconciler.model.address import Address
 from reconciler.rendering.plan import graph
 from tests.harness.tiers import examples
 from tests.rendering.plans import WHOLE
+from tests.rendering.test_text import compare
 
 EDGE, POLICY, RULE, BACKEND = (
     Address("TLSEdge", "payments"),
@@ -158,3 +159,33 @@ def test_a_line_passes_beside_the_boxes_of_a_column(wanted: float, found: float)
     assert graph._find_free_height(wanted, [box]) == found
     assert graph._find_free_height(wanted, []) == wanted
     assert graph._find_free_height(wanted, [box, graph._Box(0.0, 400.0, 80.0)]) == found
+
+
+def test_a_drawing_is_as_reviewed() -> None:
+    """Columns of different heights and widths, lines that pass columns, and two boxes that need each other."""
+    names = {letter: Address(kind, name) for letter, kind, name in (
+        ("a", "IPPolicy", "a"), ("b", "IPPolicyRule", "a-name-that-is-wider-than-the-narrowest-box"),
+        ("c", "TLSEdge", "c"), ("d", "CertificateManagementPolicy", "d"), ("e", "HTTPSEdge", "e-<&>"),
+        ("f", "HTTPSEdgeRoute", "f"), ("g", "HTTPSEdgeRoute", "g"), ("x", "BotUser", "x"), ("y", "BotUser", "y"),
+    )}  # fmt: skip
+    pairs = ("ba", "ca", "da", "cb", "ed", "fe", "fa", "ge", "gb", "xy", "yx", "ea", "gd")
+    needs: dict[Address, list[Address]] = {address: [] for address in names.values()}
+    for pair in pairs:
+        needs[names[pair[0]]].append(names[pair[1]])
+    drawn = graph.build_resource_graph(needs)
+    acyclic = graph.build_resource_graph({a: n for a, n in needs.items() if a.kind != "BotUser"})
+    compare("graph.svg", graph.render_svg(drawn) + graph.render_svg(acyclic))
+    compare("graph.txt", graph.render_dot(acyclic) + graph.render_mermaid(drawn) + repr(graph.order_layers(acyclic)))
+
+
+def test_the_calls_of_a_plan_are_drawn_as_reviewed() -> None:
+    calls = graph.build_call_graph(WHOLE)
+    compare("graph-calls.txt", graph.render_dot(calls) + graph.render_mermaid(calls) + graph.render_svg(calls))
+
+
+def test_an_edge_to_an_unknown_node_is_left_out() -> None:
+    node = graph.Node("a", "over", "a", "x")
+    assert graph.build_graph([node], [("a", "b"), ("b", "a"), ("b", "c")]) == graph.Graph((node,), ())
+    compare(
+        "graph-one.svg", graph.render_svg(graph.build_graph([node], [])) + graph.render_svg(graph.build_graph([], []))
+    )

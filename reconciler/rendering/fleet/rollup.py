@@ -219,8 +219,9 @@ def build_rollup(
 
 
 def _find_silent(tasks: Iterable[TaskRecord], now: float) -> tuple[tuple[str, float], ...]:
-    running = (task for task in tasks if task.state is TaskState.RUNNING and task.alive is not None)
-    silent = {task.member: task.alive or 0.0 for task in running if now - (task.alive or 0.0) > SILENT_SECONDS}
+    running = (task for task in tasks if task.state is TaskState.RUNNING)
+    alive = {task.member: task.alive for task in running if task.alive is not None}
+    silent = {member: seen for member, seen in alive.items() if now - seen > SILENT_SECONDS}
     return tuple(sorted(silent.items(), key=lambda item: (item[1], item[0])))
 
 

@@ -133,9 +133,8 @@ def find_cause(row: ChangeRow) -> ChangedBy:
         return ChangedBy.PLATFORM
     if row.reason is Reason.REMOVED:
         return ChangedBy.BOTH
-    causes = {field.changed_by for field in row.fields} - {ChangedBy.UNKNOWN}
-    causes = causes - {ChangedBy.FOLLOWS} or causes
-    if causes <= {ChangedBy.GIT, ChangedBy.FOLLOWS}:  # but the row is not pending: nothing proves that Git did it
+    causes = {field.changed_by for field in row.fields} - {ChangedBy.UNKNOWN, ChangedBy.FOLLOWS}
+    if causes <= {ChangedBy.GIT}:  # but the row is not pending: nothing proves that Git did it
         return ChangedBy.UNKNOWN
     return causes.pop() if len(causes) == 1 else ChangedBy.BOTH
 
@@ -207,11 +206,9 @@ def group_rule_changes(rows: Iterable[RuleRow]) -> list[RuleRow]:
 
 
 def _join_rule_changes(group: list[RuleRow]) -> RuleRow:
-    first, more = group[0], len(group) - _SUBJECTS
-    if len(group) == 1:
-        return first
+    more = len(group) - _SUBJECTS
     subjects = ", ".join(row.subject for row in group[:_SUBJECTS]) + (f" and {more} more" if more > 0 else "")
-    return replace(first, subject=subjects)
+    return replace(group[0], subject=subjects)
 
 
 def describe_rule_change(row: RuleRow, quote: Callable[[str], str] = str) -> str:

@@ -139,9 +139,11 @@ def _parse_reference(text: str) -> Ref:
 
 
 def _parse_address(text: Json) -> Address:
+    if not isinstance(text, str):
+        raise Malformed(f"{text!r} is not an address")
     try:
         return Address.parse(text)
-    except (ValueError, AttributeError) as error:
+    except ValueError as error:
         raise Malformed(str(error)) from None
 
 
