@@ -193,7 +193,7 @@ def test_each_value_is_encoded() -> None:
         ([{"a": b"x"}], "a bytes is not a value"),
     ],
 )
-def test_what_json_cannot_hold_is_not_encoded(value: Any, why: str) -> None:
+def test_values_that_json_cannot_hold_are_not_encoded(value: Any, why: str) -> None:
     with pytest.raises(codec.Malformed) as error:
         codec.encode_value(value, "prod")
     assert str(error.value) == why
@@ -220,7 +220,7 @@ def test_a_class_is_encoded_with_sorted_keys_and_what_is_derived() -> None:
     assert codec.decode(Outer, encoded, lambda *_: Secret("hunter2", "env:A"), DERIVED) == OUTER
 
 
-def test_what_is_wrong_inside_a_class_is_named_with_its_place() -> None:
+def test_a_damaged_class_is_refused_with_the_reason() -> None:
     encoded = codec.encode(Outer, OUTER, "prod", DERIVED)
     assert isinstance(encoded, dict)
     lines = []

@@ -55,7 +55,7 @@ def fail(name: str) -> AccessResult:
     return AccessResult(name, AccessStatus.FAILED, Expected.DENY, Expected.ALLOW, "everyone", at(4))
 
 
-def opening(letter: str, verdict: Verdict, *, cause: Cause | None, is_certain: bool = True) -> AccessChange:
+def make_opening(letter: str, verdict: Verdict, *, cause: Cause | None, is_certain: bool = True) -> AccessChange:
     """An entry point of which everything is long; four are the same but for their names."""
     states = letter * 450, f"{letter.upper()}{letter * 450}"
     causes = str(EDGE), str(GONE), str(CREDENTIAL), str(ADDED), "IPPolicy/last"
@@ -65,10 +65,10 @@ def opening(letter: str, verdict: Verdict, *, cause: Cause | None, is_certain: b
 
 
 ACCESS = (
-    opening("w", Verdict.WIDENS, cause=THIS),
-    *(replace(opening("w", Verdict.WIDENS, cause=THIS), entry_point=f"{place}{'w' * 200}") for place in range(5)),
-    opening("x", Verdict.LOCKS_OUT, cause=DRIFT, is_certain=False),
-    replace(opening("z", Verdict.NARROWS, cause=THIS), after="z" * 450),
+    make_opening("w", Verdict.WIDENS, cause=THIS),
+    *(replace(make_opening("w", Verdict.WIDENS, cause=THIS), entry_point=f"{place}{'w' * 200}") for place in range(5)),
+    make_opening("x", Verdict.LOCKS_OUT, cause=DRIFT, is_certain=False),
+    replace(make_opening("z", Verdict.NARROWS, cause=THIS), after="z" * 450),
 )
 LONG = Plan(
     "s" * 150,
@@ -236,7 +236,7 @@ def test_the_title_of_a_notice_has_its_room() -> None:
     titles = []
     for number in (60, 61, 62, 150, 151, 152, 167, 168, 169, 170, 180):
         entry = replace(
-            opening("o", Verdict.WIDENS, cause=None), entry_point="o" * number, before="b", after="everyone"
+            make_opening("o", Verdict.WIDENS, cause=None), entry_point="o" * number, before="b", after="everyone"
         )
         ill = HealthRow("", "h" * number, Health(State.DEGRADED, ""))
         titles += [

@@ -46,7 +46,7 @@ def table(name: str, lines: Iterator[str]) -> None:
     compare(f"phrases/{name}.txt", "".join(f"{line}\n" for line in lines))
 
 
-def test_what_happens_to_a_resource_for_each_reason() -> None:
+def test_each_reason_is_described_for_each_action() -> None:
     def list_lines() -> Iterator[str]:
         for reason, action in product(Reason, Action):
             change = Change(OTHER, action, reason, fields=by(ChangedBy.GIT))
@@ -65,7 +65,7 @@ def test_what_happens_to_a_resource_for_each_reason() -> None:
     table("reasons", list_lines())
 
 
-def test_what_changed_a_field() -> None:
+def test_the_notes_of_a_field_name_its_cause() -> None:
     def list_lines() -> Iterator[str]:
         fields = product((True, False), ChangedBy, CAUSES)
         for (forces, changed_by, cause), action in product(fields, (Action.UPDATE, Action.DELETE)):
@@ -102,11 +102,11 @@ def test_the_values_of_a_field() -> None:
             row = update(FieldChange("f", old, new, ChangedBy.GIT))
             (field,) = row.fields
             both = [phrases.values(field, flavour) for flavour in Flavour]
-            told = [phrases.explain(row, field, flavour) for flavour in Flavour]
+            explained = [phrases.explain(row, field, flavour) for flavour in Flavour]
             whole = phrases.explain(replace(row, action=Action.CREATE), field, Flavour.PLAN)
             child = phrases.explain(replace(row, parent="IPPolicy/office"), field, Flavour.DRIFT)
             yield f"{old!r} {new!r}: {' | '.join(both)}"
-            yield f"  {' | '.join([*told, whole, child])}"
+            yield f"  {' | '.join([*explained, whole, child])}"
             for kept in (False, True):
                 lines = phrases.diff(replace(field, is_kept=kept), Flavour.PLAN)
                 yield f"  {'kept' if kept else 'diff'}: {' / '.join(f'{line.sign}{line.text}' for line in lines)}"
@@ -114,7 +114,7 @@ def test_the_values_of_a_field() -> None:
     table("values", list_lines())
 
 
-def test_what_changed_a_resource() -> None:
+def test_a_resource_has_the_cause_of_its_fields() -> None:
     def list_lines() -> Iterator[str]:
         several = [causes for number in range(3) for causes in product(ChangedBy, repeat=number)]
         for causes in [*several, (ChangedBy.GIT, ChangedBy.FOLLOWS, ChangedBy.UNKNOWN)]:
@@ -206,26 +206,26 @@ def test_environments_cover_others(environments: str, others: str, covers: bool)
     assert phrases._covers(tuple(environments), tuple(others)) is covers
 
 
-def test_a_risk_that_an_approval_states_is_told_once() -> None:
+def test_a_risk_that_an_approval_states_is_reported_once() -> None:
     """Unless the change delivers a secret, whose commands have to be read."""
     risks = (Risk.IRREVERSIBLE, Risk.INTERRUPTS_TRAFFIC)
     row = update(risks=risks)
-    told = Variant(("prod",), deliveries=("token will be delivered",))
+    delivering = Variant(("prod",), deliveries=("token will be delivered",))
     approval = ApprovalRow("", Risk.IRREVERSIBLE.text, False, subjects=(Named(row.address),))
 
-    def left(row: ChangeRow, *approvals: ApprovalRow) -> tuple[Risk, ...]:
+    def list_left(row: ChangeRow, *approvals: ApprovalRow) -> tuple[Risk, ...]:
         return next(phrases.without_approved_risks([row], approvals)).risks
 
-    assert left(row) == risks
-    assert left(row, approval) == risks[1:]
-    assert left(row, replace(approval, why="another reason")) == risks
-    assert left(row, replace(approval, subjects=(Named("BotUser/x"),))) == risks
-    assert left(replace(row, deliveries=("token",)), approval) == risks
-    assert left(replace(row, variants=(told,)), approval) == risks
-    assert left(replace(row, variants=(replace(told, deliveries=()),)), approval) == risks[1:]
-    assert left(row, replace(approval, subjects=(Named(row.address, ("prod",)),))) == risks
+    assert list_left(row) == risks
+    assert list_left(row, approval) == risks[1:]
+    assert list_left(row, replace(approval, why="another reason")) == risks
+    assert list_left(row, replace(approval, subjects=(Named("BotUser/x"),))) == risks
+    assert list_left(replace(row, deliveries=("token",)), approval) == risks
+    assert list_left(replace(row, variants=(delivering,)), approval) == risks
+    assert list_left(replace(row, variants=(replace(delivering, deliveries=()),)), approval) == risks[1:]
+    assert list_left(row, replace(approval, subjects=(Named(row.address, ("prod",)),))) == risks
     in_prod = replace(row, environments=("prod",))
-    assert left(in_prod, replace(approval, subjects=(Named(row.address, ("prod", "dev")),))) == risks[1:]
+    assert list_left(in_prod, replace(approval, subjects=(Named(row.address, ("prod", "dev")),))) == risks[1:]
 
 
 def test_changes_are_in_the_order_of_their_risks() -> None:
@@ -281,8 +281,8 @@ def test_equal_changes_of_rules_are_one() -> None:
                 for row in phrases.group_rule_changes(
                     rows(rule_changes=(*changes, other), approvals=approvals).rule_changes
                 ):
-                    told = phrases.describe_rule_change(row, "«{}»".format)
-                    yield f"{number}: {told} at {row.position or 'no place'}"
+                    sentence = phrases.describe_rule_change(row, "«{}»".format)
+                    yield f"{number}: {sentence} at {row.position or 'no place'}"
 
     table("rules", list_lines())
 

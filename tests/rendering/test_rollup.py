@@ -94,7 +94,7 @@ def test_a_run_is_described_in_each_state(verb: RunVerb) -> None:
     compare(f"rollup-{verb}.txt", "".join(f"{line}\n" for line in list_lines()))
 
 
-def test_what_a_run_waits_for() -> None:
+def test_a_wait_has_a_reason() -> None:
     def list_lines() -> Iterator[str]:
         first = replace(task(1), ended=NOON)
         tasks = (first, task(2, TaskState.WAITING, wave=1))
@@ -190,7 +190,7 @@ TEXTS = (
 )
 
 
-def test_what_differs_between_members_is_apart() -> None:
+def test_differences_between_members_are_parts_of_a_pattern() -> None:
     def list_lines() -> Iterator[str]:
         for text, known in product(TEXTS, (KNOWN, None)):
             pattern = abstract(text, "shop-1", known)
@@ -203,25 +203,25 @@ def test_what_differs_between_members_is_apart() -> None:
     compare("patterns.txt", "".join(f"{line}\n" for line in list_lines()))
 
 
-def test_a_member_whose_variable_is_its_name_has_the_variable() -> None:
+def test_a_variable_with_the_name_of_its_member_wins() -> None:
     assert name_variables("a", Member("a", {}, {"n": "a"}))("x a a-b ab") == "x ${{ var.n }} ${{ var.n }}-b ab"
     assert name_variables("a", Member("a", {}, {}), shortest=3)("x a") == "x ${{ member.name }}"
 
 
 def test_reasons_are_grouped_and_ordered() -> None:
-    def failed(place: int, reason: str, state: TaskState = TaskState.FAILED, project: str = "base") -> TaskRecord:
+    def fail_task(place: int, reason: str, state: TaskState = TaskState.FAILED, project: str = "base") -> TaskRecord:
         return replace(task(place, state), reason=reason, project=project)
 
     tasks = [
-        *(failed(place, f"TLSEdge/e{place} is wrong") for place in range(1, 6)),
-        failed(5, "TLSEdge/e9 is wrong", project="edge"),
-        *(failed(place, "b is wrong") for place in (6, 7)),
-        *(failed(place, "a is wrong") for place in (8, 9)),
-        failed(10, "", TaskState.SKIPPED),
-        failed(11, "late", TaskState.STALE),
-        *(failed(place, "no", TaskState.BLOCKED) for place in (12, 13, 14)),
-        failed(15, "ran", TaskState.RUNNING),
-        failed(16, "done", TaskState.SUCCEEDED),
+        *(fail_task(place, f"TLSEdge/e{place} is wrong") for place in range(1, 6)),
+        fail_task(5, "TLSEdge/e9 is wrong", project="edge"),
+        *(fail_task(place, "b is wrong") for place in (6, 7)),
+        *(fail_task(place, "a is wrong") for place in (8, 9)),
+        fail_task(10, "", TaskState.SKIPPED),
+        fail_task(11, "late", TaskState.STALE),
+        *(fail_task(place, "no", TaskState.BLOCKED) for place in (12, 13, 14)),
+        fail_task(15, "ran", TaskState.RUNNING),
+        fail_task(16, "done", TaskState.SUCCEEDED),
     ]
     rows = roll_up(tasks, RUN).reasons
     compare("reasons.txt", "".join(f"{row}\n" for row in rows))

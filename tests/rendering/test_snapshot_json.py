@@ -114,11 +114,11 @@ def with_body(body: object) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_no_snapshot_is_refused(changes: dict[str, Any], why: str) -> None:
+def test_a_damaged_snapshot_is_refused(changes: dict[str, Any], why: str) -> None:
     assert refuse(**changes) == why
 
 
-def test_marks_are_marks_only_alone() -> None:
+def test_a_key_of_the_platform_is_no_mark() -> None:
     """An object of the platform may have any keys."""
     read = snapshot_json.decode(
         {**snapshot_json.encode(TAKEN), **with_body({"$$sealed": 1, "$$number": "1", "$$$$number": "1"})}
