@@ -5,14 +5,25 @@ import os
 import pty
 import re
 import select
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 import yaml
+from msgspec.structs import replace
 
+from reconciler.cli.commands import init
+from reconciler.model.value import Secret
+from reconciler.operations.authoring import init_project, update_pipelines
+from reconciler.operations.authoring.init_project import ProjectChoices
+from reconciler.operations.runtime import Runtime
 from reconciler.project import pipelines
+from reconciler.project.pipeline_updates import State
+from tests.harness.golden import compare_golden
 from tests.harness.platform import KEY, Sandbox
 from tests.harness.project import Output, Shell
 
@@ -554,3 +565,162 @@ def test_a_committed_symlink_leads_no_output_out_of_the_project(shell: Shell, tm
         "error: .reconciler: is a symlink; delete it, so that a folder is created\n",
     )
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+# --- whole outputs
+
+Files = dict[str, str]
+EXISTING = {"reconciler.yaml": "version: 1\nstack: shop\nplatform: {base_url: https://api.example.com}\n"}
+OWNERS = {"CODEOWNERS": "* @octo/all\n"}
+WORKFLOW = {".github/workflows/reconciler-plan.yml": "on: push\n", ".gitignore": "*.tmp\n"}
+TWO = ("--environment", "staging", "--environment", "prod")
+RUNS: dict[str, tuple[Files, tuple[str, ...]]] = {
+    "nothing but defaults": ({}, ()),
+    "in another folder": (
+        {},
+        ("my project", "--example", "--ci", "none", "--approvers", "@octo/ops", "--package", WHEEL),
+    ),
+    "an address and a stack": ({}, ("--base-url", "https://api.example.com", "--stack", "shop")),
+    "the public platform": ({}, ("--profile", "ngrok", "--no-check")),
+    "github": ({}, ("--ci", "github", "--approvers", "@octo/ops", *TWO)),
+    "github, with a package of an index": ({}, ("--ci", "github", "--package", "reconciler==0.1.0")),
+    "github, where all exists": (EXISTING | OWNERS | WORKFLOW, ("--ci", "github", "--stack", "x", "--package", WHEEL)),
+    "gitlab, with owners": (OWNERS, ("--ci", "gitlab", "--package", WHEEL, "--approvers", "@octo/ops")),
+    "gitlab": ({".gitlab-ci.yml": "stages: []\n"}, ("--ci", "gitlab", "--package", WHEEL, *TWO)),
+    "wrong choices": ({}, ("--stack", "a b", "--base-url", "x", "--environment", "a/b", "--approvers", "me")),
+}
+
+
+def test_what_init_prints_and_writes_is_as_reviewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("RECONCILER_API_KEY", "RECONCILER_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pipelines, "find_install_source", lambda: "")
+    pages = []
+    for number, (title, (files, words)) in enumerate(RUNS.items()):
+        shell = Shell(tmp_path / str(number) / "fresh", capsys)
+        shell.root.mkdir(parents=True)
+        monkeypatch.chdir(shell.root)
+        for path, text in files.items():
+            shell.write(path, text)
+        result = shell("init", *words, "-y")
+        written = [path for path in read_all(shell.root) if path not in files]
+        pages.append(
+            f"# {title}: {shlex.join(words)}\n\nexit {result.code}\n\n{result.out}\n{result.err}\n"
+            + "".join(f"+ {path}\n" for path in written)
+        )
+    lines = (line for line in "\n".join(pages).splitlines(keepends=True) if ".reconciler/schemas/" not in line)
+    compare_golden(Path(__file__).with_name("init.txt"), "".join(lines))
+
+
+@pytest.mark.parametrize("is_check", [True, False])
+@pytest.mark.parametrize("states", [*[(state,) for state in State], (State.CHANGED, State.OUTDATED), ()])
+def test_an_update_has_a_line_for_each_pipeline_and_the_exit_code_of_the_worst(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, states: tuple[State, ...], is_check: bool
+) -> None:
+    found = [update_pipelines.PipelineUpdate(f"{state}.yml", state, f"diff of {state}\n") for state in states]
+    monkeypatch.setattr(update_pipelines, "update_pipelines", lambda *_, **__: found)
+    result = shell("init", "--update", "--ci", "github", *(["--check"] if is_check else []))
+    lines = {
+        State.CURRENT: "up to date: current.yml",
+        State.EDITED: "up to date, with your edits: edited.yml",
+        State.OUTDATED: f"{'outdated' if is_check else 'updated'}: outdated.yml",
+        State.CHANGED: "error: changed.yml was edited, and is kept; apply what you need of the difference by hand, "
+        "with its first line, or delete the file and run `reconciler init`",
+        State.MISSING: "note: missing.yml does not exist; `reconciler init --ci github` writes it",
+    }
+    assert result.err.splitlines() == [lines[state] for state in states]
+    assert result.out == "".join(f"diff of {state}\n" for state in states)
+    waits = State.CHANGED in states or (is_check and State.OUTDATED in states)
+    assert result.code == (0 if not waits else 2 if is_check else 1)
+
+
+PROMPTS = {
+    "stack": "Stack name, unique in the account",
+    "profile": "API dialect",
+    "base_url": "Base URL of the API",
+    "host": "CI pipelines for",
+    "package": "Package to install in pipelines: URL of a wheel, or git+https://…@commit (leave empty to set later)",
+}
+DEFAULTS = ProjectChoices("shop", "specification", None, "none", "", (), "")
+
+
+@pytest.mark.parametrize(
+    ("fixed", "is_new", "answers"),
+    [
+        ({}, True, {"stack": "web", "profile": "specification", "base_url": "https://a.example.com", "host": "none"}),
+        ({}, True, {"stack": "web", "profile": "ngrok", "host": "github", "package": " here "}),
+        ({}, False, {"host": "gitlab", "package": WHEEL}),
+        ({"stack": "web", "base_url": "https://b.example.com"}, True, {"profile": "specification", "host": "none"}),
+        ({"profile": "ngrok", "host": "github"}, True, {"stack": "web", "package": ""}),
+        ({"host": "github", "package": WHEEL}, False, {}),
+    ],
+)
+def test_what_no_option_fixed_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, fixed: dict[str, Any], is_new: bool, answers: dict[str, str]
+) -> None:
+    defaults = replace(DEFAULTS, **fixed)
+    asked: dict[str, str] = {}
+
+    def prompt(question: str, *, default: str | None, err: bool, **more: Any) -> str:
+        assert err, "standard output is for results"
+        (name,) = (name for name, text in PROMPTS.items() if text == question)
+        assert default == getattr(defaults, name)
+        assert more == {
+            "profile": {"type": more.get("type")},
+            "host": {"type": more.get("type")},
+            "package": {"show_default": bool(default)},
+        }.get(name, {})
+        asked[name] = answers[name]
+        return answers[name]
+
+    monkeypatch.setattr(click, "prompt", prompt)
+    chosen = init._prompt(defaults, {*fixed.values()}, is_new=is_new)
+    assert asked == answers
+    assert chosen == replace(defaults, **{name: text.strip() for name, text in answers.items()})
+
+
+@pytest.mark.parametrize(
+    ("address", "variable", "answer", "is_new", "is_interactive", "line", "key"),
+    [
+        (None, "", "", True, True, "note: API key not tested: no base URL", None),
+        (None, "k", "", False, True, "note: API key not tested: no base URL could be read from reconciler.yaml", None),
+        ("https://a", None, "", True, True, "note: API key not tested: RECONCILER_API_KEY is not set", None),
+        ("https://a", None, "typed", True, True, "https://a accepted the API key.", "typed"),
+        ("https://a", None, "typed", True, False, "note: API key not tested: RECONCILER_API_KEY is not set", None),
+        ("https://a", "set", "typed", True, True, "https://a accepted the API key.", "set"),
+        ("https://a", "", "typed", True, True, "note: API key not tested: RECONCILER_API_KEY is not set", None),
+    ],
+)
+def test_a_key_is_that_of_the_environment_or_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    address: str | None,
+    variable: str | None,
+    answer: str,
+    is_new: bool,
+    is_interactive: bool,
+    line: str,
+    key: str | None,
+) -> None:
+    tried = []
+
+    async def try_key(base_url: str, profile: str, key: Secret, runtime: Runtime) -> None:
+        tried.append((base_url, profile, key.reveal()))
+
+    def prompt(question: str, **more: Any) -> str:
+        assert (question, more) == (
+            "API key to test (not stored; leave empty to skip)",
+            {"default": "", "hide_input": True, "err": True},
+        )
+        return answer
+
+    monkeypatch.setattr(click, "prompt", prompt)
+    monkeypatch.setattr(init_project, "try_key", try_key)
+    environ = {} if variable is None else {"RECONCILER_API_KEY": variable}
+    choices = replace(DEFAULTS, base_url=address)
+    found = init._try_key(choices, Runtime(environ=environ), is_new=is_new, is_interactive=is_interactive)
+    assert found == key
+    assert tried == ([(address, "specification", key)] if key else [])
+    assert capsys.readouterr().err == f"{line}\n"
