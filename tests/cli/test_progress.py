@@ -6,17 +6,26 @@ import errno
 import io
 import sys
 from collections.abc import Callable
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
 from reconciler.cli.applying.bar import Bar, Line
-from reconciler.cli.applying.progress import BarReporter, EventFileReporter, EventLog, LineReporter
+from reconciler.cli.applying.progress import (
+    BarReporter,
+    EventFileReporter,
+    EventLog,
+    LineReporter,
+    report_progress,
+    write_events,
+)
 from reconciler.cli.fleets.progress import LineReporter as FleetLines
 from reconciler.cli.fleets.progress import describe_progress
 from reconciler.cli.terminal import output
+from reconciler.cli.terminal.options import Options
 from reconciler.cli.terminal.wait_notices import ReadProgress
 from reconciler.fleet.coordinator import FleetProgress
 from reconciler.model.address import Address
@@ -167,6 +176,41 @@ def test_the_bar_prints_every_end_but_those_of_skipped_calls_and_failures_in_red
     assert red == [
         outcome in (Outcome.FAILED, Outcome.UNKNOWN) for outcome in Outcome if outcome is not Outcome.SKIPPED
     ]
+
+
+@pytest.mark.parametrize(
+    ("total", "quiet", "events", "is_json", "has_color", "expected"),
+    [
+        (3, False, "", False, False, ["LineReporter"]),
+        (3, False, "", False, True, ["BarReporter"]),
+        (3, False, "", True, True, ["JsonLogReporter"]),
+        (3, False, "events.jsonl", False, False, ["LineReporter", "EventFileReporter"]),
+        (3, False, "-", False, True, ["EventFileReporter"]),
+        (3, True, "", False, True, []),
+        (0, False, "", False, True, []),
+    ],
+)
+def test_the_options_and_the_terminal_select_the_reporters(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    total: int,
+    quiet: bool,
+    events: str,
+    is_json: bool,
+    has_color: bool,
+    expected: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(output, "is_json_log", lambda: is_json)
+    monkeypatch.setattr(output, "supports_color", lambda *_: has_color)
+    observer: Any = LineReporter(1)
+    for watched in (None, observer):
+        log = EventLog()
+        options = Options(quiet=quiet, events=events, observer=watched)
+        with write_events(log, options), report_progress(log, options, total):
+            found = [*log.reporters, *log.files]
+        assert [type(one).__name__ for one in found if one is not observer] == expected
+        assert (observer in found) is (watched is not None)
 
 
 @pytest.mark.parametrize("total", [9, 10, 120])
