@@ -9,6 +9,7 @@ import pytest
 from click.shell_completion import CompletionItem
 
 from reconciler.cli.main import reconciler
+from reconciler.cli.terminal import addresses
 from reconciler.cli.terminal.completions import BashCompletion
 from tests.harness.project import Shell
 
@@ -42,6 +43,33 @@ def test_addresses_of_the_project_in_the_option_are_completed(
 def test_names_in_a_component_are_not_completed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.write("components/part.yaml", "inputs: {}\n---\nkind: TLSEdge\nname: edge\n")
     assert complete(shell, "reconciler plan --target TLSEdge/", monkeypatch) == ["TLSEdge/payments"]
+
+
+def test_addresses_are_those_of_files_that_may_be_manifests(tmp_path: Path) -> None:
+    def declare(file: str, name: str, more: str = "") -> None:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(f"kind: BotUser\nname: {name}\n{more}")
+
+    for number, file in enumerate(("a.yaml", "b.yml", "deep/er/c.yaml")):
+        declare(file, f"found-{number}")
+    others = (".hidden.yaml", ".git/a.yaml", "state/a.yaml", "deep/state/a.yaml", "node_modules/a.yaml", "a.json")
+    for file in others:
+        declare(file, "lost")
+    declare("largest.yaml", "large", "# ".ljust(1_999_974, "x"))
+    declare("larger.yaml", "lost", "# ".ljust(2_000_001, "x"))
+    (tmp_path / "pipe.yaml").symlink_to("/dev/null")
+    (tmp_path / "part.yaml").write_text("kind: BotUser\n---\nname: lost\n---\nname: last\nkind: BotUser\n")
+    (tmp_path / "latin.yaml").write_bytes(b"# \xff\nkind: BotUser\nname: latin\n")
+    found = addresses._read_addresses(tmp_path)
+    names = ("found-0", "found-1", "found-2", "large", "last", "latin")
+    assert sorted(found) == [f"BotUser/{name}" for name in names]
+
+
+def test_a_project_of_many_files_is_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_MAX_FILES", 3)
+    for number in range(4):
+        (tmp_path / f"{number}.yaml").write_text(f"kind: BotUser\nname: user-{number}\n")
+        assert len([*addresses._read_addresses(tmp_path)]) == min(number + 1, 3)
 
 
 def test_no_address_is_completed_without_a_project(
