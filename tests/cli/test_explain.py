@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+
+import click
 import pytest
 
+from reconciler import kinds
+from reconciler.cli.terminal import lookup
 from reconciler.model.codes import CODES
-from reconciler.model.fields.field import fields_of
+from reconciler.model.fields.field import Field, fields_of
 from reconciler.project.documents.manifest_document import ManifestDocument
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Shell
@@ -324,6 +330,21 @@ def test_every_code_is_explained(shell: Shell, code: str) -> None:
     assert result.code == 0
     assert result.out.startswith(f"{code} (")
     assert CODES[code].remedy in " ".join(result.out.split())
+
+
+def list_fields(fields: Sequence[Field], before: str = "") -> Iterator[tuple[str, Field]]:
+    for field in fields:
+        yield f"{before}{field.name}", field
+        yield from list_fields(field.fields or (field.item.fields if field.item else ()), f"{before}{field.name}.")
+
+
+def test_every_field_of_every_kind_is_found_by_its_path() -> None:
+    paths = [(kind, *found) for kind in kinds.declarable() for found in list_fields(kind.fields)]
+    assert len([path for _, path, _ in paths if path.count(".") > 1]) > 50
+    for kind, path, field in paths:
+        assert lookup.field(kind, path) is field, (kind.name, path)
+        with pytest.raises(click.UsageError, match=f"unknown field 'xyzzy' in {re.escape(f'{kind.name}.{path}')}; "):
+            lookup.field(kind, f"{path}.xyzzy")
 
 
 def test_an_unknown_code_is_refused_with_a_suggestion(shell: Shell) -> None:

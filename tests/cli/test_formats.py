@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from reconciler.cli.terminal import formats
 from reconciler.model.access_test import AccessResult, AccessStatus, Expected
 from reconciler.model.problem import Position
+from reconciler.rendering.plan.overview_markdown import render_overview
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.wire import plan_json
 from tests.harness.platform import Sandbox
@@ -119,12 +120,11 @@ def test_every_format_with_positions_counts_files_from_the_repositorys_root(tmp_
 def test_the_plans_of_a_request_fit_the_limit_with_their_digests(tmp_path: Path) -> None:
     plans = [replace(large(60), environment=name) for name in ("staging", "prod")]
     outputs = [formats.PlanOutput(plan, plan_json.write_plan(plan), tmp_path, Flavour.PLAN) for plan in plans]
-    for limit in range(4_000, 4_200, 20):
-        text = formats.render_markdown(outputs, (), limit)
+    digests = "".join(f"<!-- reconciler digest={one.digest} -->\n" for one in outputs)
+    for limit in (4_000, 8_000, 12_000, 64_000):
+        text = formats.render_markdown(outputs, ("lab",), limit)
+        assert text == digests + render_overview(plans, ("lab",), limit=limit - len(digests))
         assert len(text) <= limit
-        assert [line for line in text.splitlines() if "digest=" in line] == [
-            f"<!-- reconciler digest={one.digest} -->" for one in outputs
-        ]
 
 
 def test_a_plan_as_json_is_readable_by_its_owner_only(shell: Shell, sandbox: Sandbox) -> None:

@@ -591,7 +591,7 @@ RUNS: dict[str, tuple[Files, tuple[str, ...]]] = {
 }
 
 
-def test_what_init_prints_and_writes_is_as_reviewed(
+def test_init_prints_and_writes_the_same_as_reviewed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("RECONCILER_API_KEY", "RECONCILER_BASE_URL"):
@@ -657,7 +657,7 @@ DEFAULTS = ProjectChoices("shop", "specification", None, "none", "", (), "")
         ({"host": "github", "package": WHEEL}, False, {}),
     ],
 )
-def test_what_no_option_fixed_is_asked_for(
+def test_a_choice_that_no_option_fixed_is_prompted(
     monkeypatch: pytest.MonkeyPatch, fixed: dict[str, Any], is_new: bool, answers: dict[str, str]
 ) -> None:
     defaults = replace(DEFAULTS, **fixed)
@@ -693,7 +693,7 @@ def test_what_no_option_fixed_is_asked_for(
         ("https://a", "", "typed", True, True, "note: API key not tested: RECONCILER_API_KEY is not set", None),
     ],
 )
-def test_a_key_is_that_of_the_environment_or_is_asked_for(
+def test_a_key_is_that_of_the_environment_or_is_prompted(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     address: str | None,

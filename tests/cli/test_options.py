@@ -64,14 +64,14 @@ SCOPES = {
 """What each rule may be approved for."""
 
 
-@pytest.mark.parametrize("rule", SCOPES)
-@pytest.mark.parametrize("scope", [KIND, ALL, "BotUser/robot"])
-def test_a_rule_is_approved_for_its_scopes_only(rule: str, scope: str) -> None:
-    if scope in SCOPES[rule]:
-        assert parse(apply.command, f"{rule}:{scope}=2") == {(rule, scope): 2}
-        return
-    with pytest.raises(click.BadParameter, match=r"needs a kind instead of|cannot be limited to"):
-        parse(apply.command, f"{rule}:{scope}=2")
+def test_a_rule_is_approved_for_its_scopes_only() -> None:
+    for rule, scopes in SCOPES.items():
+        for scope in (KIND, ALL, "BotUser/robot"):
+            if scope in scopes:
+                assert parse(apply.command, f"{rule}:{scope}=2") == {(rule, scope): 2}
+            else:
+                with pytest.raises(click.BadParameter, match=r"needs a kind instead of|cannot be limited to"):
+                    parse(apply.command, f"{rule}:{scope}=2")
 
 
 @pytest.mark.parametrize(
