@@ -27,7 +27,7 @@ RUN = Run("run-1", "shops", RunVerb.APPLY, "", "fleet.yaml", "c", 0.0)
 FIRST = "interrupted: waiting for running calls to finish, starting no others; interrupt again to exit now"
 
 
-def test_a_first_interrupt_lets_calls_finish_and_a_second_one_cancels(
+def test_a_first_interrupt_waits_for_calls_and_a_second_one_cancels(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     handlers: list[Callable[[], None]] = []
