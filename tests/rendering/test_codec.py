@@ -95,6 +95,7 @@ ENCODED: tuple[Any, ...] = (
     {"text": "a", "next": None, "more": 1},
     REF,
     {**REF, "x": 1},
+    {"$template": [], "$ref": 7},
     {"$ref": 7},
     {"$ref": "IPPolicy/a"},
     {"$ref": "no address.id"},

@@ -18,7 +18,7 @@ from reconciler.model.codes import CODES
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
 from reconciler.rendering.plan import ci_annotations, findings
-from reconciler.rendering.plan.findings import Finding, list_findings
+from reconciler.rendering.plan.findings import Finding, limit_findings, list_findings
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.plan.sarif import render_sarif
 from tests.harness.tiers import examples
@@ -382,3 +382,12 @@ def test_a_message_has_at_most_a_thousand_characters(length: int, end: str) -> N
     (result,) = json.loads(render_sarif([long], version="1", fallback="x"))["runs"][0]["results"]
     message = result["message"]["text"]
     assert (len(message), message[-1]) == (min(length, 1000), end)
+
+
+@pytest.mark.parametrize(("number", "rest"), [(0, []), (2, []), (3, ["1 more finding"]), (4, ["2 more findings"])])
+def test_findings_beyond_a_limit_are_counted(number: int, rest: list[str]) -> None:
+    problems = tuple(Problem(f"wrong {place}", "", "", code="wrong-type") for place in range(number))
+    found = list_findings(Plan("prod", problems=problems))
+    limited = limit_findings(found, 2)
+    assert limited[:2] == found[:2]
+    assert [item.text.removeprefix("… and ").partition(";")[0] for item in limited[2:]] == rest

@@ -15,7 +15,7 @@ from reconciler.model.fleet import RunState
 from reconciler.rendering import terminal_text
 from reconciler.rendering.fleet import junit, markdown, report_json, text
 from reconciler.rendering.fleet.reasons import Pattern
-from reconciler.rendering.fleet.rollup import RollUp
+from reconciler.rendering.fleet.rollup import Need, RollUp
 from reconciler.rendering.fleet.waits import Wait, WaitKind
 from reconciler.rendering.html import fleet_page
 from tests.rendering.busy_fleets import APPLYING, DRIFTED, EMPTY, PLANNED, RUNS, SHARED, build
@@ -69,6 +69,12 @@ def test_the_diffs_of_shapes_share_the_room_of_a_comment(limit: int) -> None:
     page = markdown.render_markdown(SHARED, limit=limit)
     assert len(page) <= limit
     compare(f"busy-fleet/shared-{limit}.md", page)
+
+
+def test_a_comment_counts_the_diffs_without_room() -> None:
+    pages = [(limit, markdown.render_markdown(SHARED, limit=limit)) for limit in range(1_000, 6_000, 250)]
+    lines = [f"{limit}: {line}" for limit, page in pages for line in page.splitlines() if line.startswith("Diffs of")]
+    compare("busy-fleet/limits.txt", "".join(f"{line}\n" for line in lines))
 
 
 def test_a_run_that_judges_no_health_is_not_known_to_be_healthy() -> None:
@@ -195,3 +201,9 @@ OPEN = replace(PLANNED.run, state=RunState.OPEN, ended=None)
 def test_a_page_has_the_verdict_that_matters_most(seen: RollUp, level: str, words: str) -> None:
     (found,) = re.findall(r'<p class="verdict (\w+)"><span .*?></span>(.*?)</p>', fleet_page.render_page(seen))
     assert found == (level, words)
+
+
+def test_an_empty_reason_has_no_color() -> None:
+    page = text.render_text(replace(PLANNED, shapes=(replace(SHAPE, needs=(Need("--allow x", ""),)),)), color=True)
+    assert "\x1b[2m\x1b[0m" not in page
+    assert page.count("Approval required: pass") == 1

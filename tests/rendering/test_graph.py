@@ -189,3 +189,13 @@ def test_an_edge_to_an_unknown_node_is_left_out() -> None:
     compare(
         "graph-one.svg", graph.render_svg(graph.build_graph([node], [])) + graph.render_svg(graph.build_graph([], []))
     )
+
+
+def test_a_line_passes_a_column_at_its_own_height_if_it_is_free() -> None:
+    first = [Address("IPPolicy", f"a{place}") for place in range(7)]
+    middle, last = Address("TLSEdge", "m"), [Address("TLSEdge", f"z{place}") for place in range(5)]
+    needs = {middle: [first[3]], **{address: [middle] for address in last}, **{address: [] for address in first}}
+    needs[last[1]] = [middle, first[0]]
+    needs[last[4]] = [middle, first[6], first[5]]
+    drawing = graph.render_svg(graph.build_resource_graph(needs))
+    compare("graph-lines.txt", "".join(f"{line}\n" for line in re.findall(r'<path d="(M[^"z]*)"', drawing)))

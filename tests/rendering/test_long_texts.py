@@ -96,6 +96,7 @@ LONG = Plan(
             Reason.RENAMED,
             id="bot_1",
             former=Address("BotUser", "o" * 250),
+            risks=(Risk.ISSUES_CREDENTIAL, Risk.INTERRUPTS_TRAFFIC),
             cause=DRIFT,
         ),
         Change(CREDENTIAL, Action.CREATE, Reason.DECLARED, risks=(Risk.RUNS_COMMAND,), cause=THIS),

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, Risk
-from reconciler.model.plan import Base, Call, Plan, Verb
+from reconciler.model.plan import Approval, ApprovalItem, Base, Call, Plan, Verb
 from reconciler.model.problem import Problem, Severity
 from reconciler.rendering.plan.markdown import LIMIT, Cover, marker, render_markdown
 from reconciler.rendering.plan.phrases import Flavour, Selected
@@ -350,3 +350,20 @@ def test_a_partial_plan_names_its_targets_and_excludes() -> None:
         replace(WHOLE, targets=("TLSEdge/*",), excludes=("BotUser/*",), account="https://x", commit="abc")
     )
     assert "Account: `https://x` · Commit: `abc` · Targets: `TLSEdge/*` · Excluded: `BotUser/*`" in page
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "form"),
+    [(5, 0, "plain"), (4, 1, "folded"), (47, 2, "folded"), (46, 3, "named"), (0, 0, "none")],
+)
+def test_many_entries_of_approvals_are_folded_and_more_are_named(few: int, many: int, form: str) -> None:
+    """A line more than 16, and more than 150: an entry has three lines, and one more with an id."""
+    items = [ApprovalItem(f"BotUser/b{place}", "bot_1" if place >= few else "", "") for place in range(few + many)]
+    approvals = (Approval("delete", "BotUser", few + many, "", items=tuple(items)),) * bool(items)
+    page = render_markdown(Plan("prod", approvals=approvals))
+    assert ("\nTo approve, add to `approvals.yaml` in a reviewed commit:\n" in page) is (form == "plain")
+    folded = "\n<details><summary>To approve, add to <code>approvals.yaml</code> in a reviewed commit:</summary>\n"
+    assert (folded in page) is (form == "folded")
+    assert ("\nFor the entries of `approvals.yaml`: `reconciler plan --fail-on approvals`.\n" in page) is (
+        form == "named"
+    )

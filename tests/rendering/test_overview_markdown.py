@@ -188,3 +188,12 @@ def test_long_targets_are_cut_and_objects_without_an_owner_are_counted(length: i
     text = render_overview([one, PRODUCTION])
     assert f"Targets: `{'T' * length if length <= 300 else 'T' * 299 + '…'}`" in text
     assert text.count("- Not managed: 1 `BotUser`") == 1
+
+
+def test_facts_that_no_plan_has_are_left_out() -> None:
+    facts = {"account": "https://a", "commit": "c0ffee", "targets": ("T",), "excludes": ("E",)}
+    names = {"account": "Account: ", "commit": "Commit: ", "targets": "Targets: ", "excludes": "Excluded: "}
+    for some in ({}, facts, *({name: value} for name, value in facts.items())):
+        page = render_overview([Plan("s", environment=name, **some) for name in ("a", "b")])  # type: ignore[arg-type]
+        assert [name for name, text in names.items() if text in page] == list(some)
+        assert "Compared with" not in page

@@ -263,3 +263,21 @@ def test_any_text_is_shown_on_sanitized_lines(text: str) -> None:
     assert row.new is not None
     for line in (row.new.line, *row.new.lines):
         assert line == terminal_text.sanitize(line)
+
+
+def test_text_after_the_last_certificate_is_shown() -> None:
+    one = issue("one")
+    described = pem.describe(f"before\n{one}\nafter\n")
+    assert described is not None
+    assert (described[0], described[2:]) == ('"before"', ('"after"',))
+    assert described[1].startswith("CN=one, expires 2027-01-02")
+
+
+def test_a_block_ends_at_its_own_label() -> None:
+    """A private key is not shown because another block ends within it."""
+    for other in ("CERTIFICATE", "ZZZ"):
+        key = f"-----BEGIN PRIVATE KEY-----\nabc\n-----END {other}-----\ndef\n-----END PRIVATE KEY-----\nafter"
+        assert pem.conceal(key) == f"{pem.PRIVATE_KEY}\nafter"
+        assert pem.describe(key) == (pem.PRIVATE_KEY, '"after"')
+    open_key = "-----BEGIN PRIVATE KEY-----\nabc\n-----BEGIN CERTIFICATE-----\nx"
+    assert pem.conceal(open_key) == f"{pem.PRIVATE_KEY}\n-----BEGIN CERTIFICATE-----\nx"

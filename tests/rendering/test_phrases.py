@@ -299,6 +299,7 @@ def test_the_subjects_of_an_approval() -> None:
                 "", "why", False, what="delete", count=1234, subjects=names[:number], environments=("dev",)
             )
             yield f"{number} of at most {most}: {phrases.name_subjects(row, most, '«{}»'.format)}"
+        yield phrases.name_subjects(ApprovalRow("", "", False, subjects=(Named("a"), Named("*"))), 3)
         everything = ApprovalRow("", "why", False, what="delete", count=1234, subjects=(Named("*"),))
         yield phrases.name_subjects(everything, 3)
         yield phrases.name_subjects(replace(everything, environments=("dev", "prod")), 3, "«{}»".format)

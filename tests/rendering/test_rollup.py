@@ -161,6 +161,11 @@ def test_members_that_take_part_in_no_project_are_not_left_out() -> None:
     assert (health.left_out, health.states) == (1, {"healthy": 1})
 
 
+def test_one_wave_is_shown_if_it_needs_approval() -> None:
+    for waves, is_shown in (((Wave("a"),), False), ((Wave("a", approve=True),), True)):
+        assert phrases.has_waves(roll_up([task(1)], APPLY, waves)) is is_shown
+
+
 # --- what differs between members
 
 KNOWN = Member(
@@ -186,6 +191,8 @@ TEXTS = (
     "TLSEdge/e10: status 404, ERR_NGROK_413, op_2ABCDEFGH and 12 at 2026-11-23 12:00:01.5 UTC",
     "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f deadbeef0 abcdefab 1.2.3:4 x1 1x",
     "${{ var.n1 }} is 1… of 2",
+    "ab shop-1x",
+    "12 of shop-1: TLSEdge/e10 and one.example.com/TLSEdge/b",
     "a\x1b[31mshop-1",
 )
 

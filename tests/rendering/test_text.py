@@ -333,3 +333,10 @@ def test_a_change_without_a_cause_is_shown_in_every_format(place: int) -> None:
         plan_page.render_overview([plan, other]),
     ):
         assert all(str(change.address) in page for change in changes)
+
+
+@pytest.mark.parametrize("parts", [("changes",), ("additions",), ("changes", "additions"), ()])
+def test_the_signs_of_drift_are_explained_beside_drift(parts: tuple[str, ...]) -> None:
+    change = Change(PAYMENTS, Action.DELETE, Reason.ADDED, parent=PAYMENTS)
+    page = text.render_text(Plan("prod", **dict.fromkeys(parts, (change,))), flavour=Flavour.DRIFT)  # type: ignore[arg-type]
+    assert ("Differences: - on the platform, + in the manifests" in page) is bool(parts)

@@ -155,3 +155,46 @@ def test_an_error_of_finding_a_secret_is_raised_to_the_caller() -> None:
 
     with pytest.raises(LookupError, match="env:HOOK"):
         plan_json.read_plan(plan_json.write_plan(WHOLE), refuse)
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "why"),
+    [
+        (None, None, ""),
+        (b"a", None, ""),
+        (b"a", b"a", ""),
+        (b"a", b"b", "its signature was made with another key; plan again with the same RECONCILER_PLAN_KEY"),
+        (None, b"a", "it is not signed; plan again with RECONCILER_PLAN_KEY set, or apply without it"),
+    ],
+)
+def test_a_signature_is_checked_with_a_key(written: bytes | None, read: bytes | None, why: str) -> None:
+    text = plan_json.write_plan(WHOLE, written)
+    assert plan_json.is_signed(text) is (written is not None)
+    if why:
+        with pytest.raises(Rejected) as error:
+            plan_json.read_file(text, keep("prod"), read)
+        assert str(error.value) == f"this plan file cannot be used: {why}"
+    else:
+        found = plan_json.read_file(text, keep("prod"), read)
+        assert (found.plan, found.digest, found.is_signed) == (WHOLE, plan_json.digest(text), written is not None)
+
+
+@pytest.mark.parametrize("signature", [7, "", "hmac-sha256:é"])
+def test_a_signature_of_another_form_is_refused(signature: object) -> None:
+    text = json.dumps({**json.loads(plan_json.write_plan(WHOLE)), "signature": signature})
+    with pytest.raises(Rejected, match="its signature was made with another key"):
+        plan_json.read_plan(text, keep("prod"), b"a")
+
+
+@pytest.mark.parametrize(("levels", "is_read"), [(196, True), (197, False)])
+def test_a_plan_file_of_two_hundred_levels_is_read(levels: int, is_read: bool) -> None:
+    """Four of them are around the value: the file, all observed objects, the object and its fields."""
+    deep: Any = "x"
+    for _ in range(levels):
+        deep = [deep]
+    (address, observed), *_ = WHOLE.observed.items()
+    text = plan_json.write_plan(replace(WHOLE, observed={address: replace(observed, fields={"deep": deep})}))
+    if is_read:
+        plan_json.read_plan(text, keep("prod"))
+    else:
+        assert refusal(text) == "this plan file cannot be used: it is nested too deeply; plan again"

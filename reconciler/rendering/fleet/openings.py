@@ -106,5 +106,5 @@ def _list_texts(member: str, known: Member | None) -> Iterator[tuple[str, str]]:
             stack += [(f"{path}.{key}", item) for key, item in value.items()]
         elif isinstance(value, list):
             stack += [(f"{path}[{number}]", item) for number, item in enumerate(value)]
-        elif isinstance(value, str) and value:
+        elif isinstance(value, str):
             yield path, value

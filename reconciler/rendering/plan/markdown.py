@@ -535,7 +535,7 @@ class Page:
         while True:
             block = _join(self.calls(number))
             if len(block) <= room or number == 0:
-                return (block if len(block) <= room else ""), len(self.rows.calls) - number
+                return block, len(self.rows.calls) - number
             number = min(number - 1, number * max(room, 0) // len(block))
 
     def calls(self, number: int) -> Iterator[str]:
