@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -70,7 +70,7 @@ class Scene:
     held: Collection[str] = ()  # leases that a worker has
     hidden: Collection[str] = ()  # members and projects that the fleet file does not have any more
 
-    moment: float = field(default=500.0, init=False)
+    moment: float = 500.0
     lines: list[str] = field(default_factory=list, init=False)
     stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     on_loss: Callable[[StoreError], None] | None = field(default=None, init=False)
@@ -125,6 +125,7 @@ class Scene:
     def play(self, patch: Callable[[object, str, object], None]) -> Iterator[str]:
         """What happened, in lines."""
         patch(local_pool, "run_task", self.work)
+        patch(asyncio, "wait_for", wait_without_timeout)
         asyncio.run(self._execute())
         yield f"# {self.about}"
         yield from self.lines
@@ -181,6 +182,17 @@ class Scene:
 
     def set_pause(self) -> None:
         self.pause = Pause("shops", 0.0, None, "for lunch")
+
+
+_wait_for = asyncio.wait_for
+
+
+async def wait_without_timeout(waiting: Awaitable[object], seconds: float) -> object:
+    """Fails if the time passes: whoever waits for a change is to hear of it."""
+    try:
+        return await _wait_for(waiting, seconds)
+    except TimeoutError:
+        raise AssertionError("nothing ended the wait") from None
 
 
 class _Pool(LocalPool):
@@ -243,6 +255,7 @@ class MemoryRecords:
     async def skip(self, run: str, keys: Iterable[Key], reason: str) -> None:
         assert run == "r1"
         for key in keys:
+            self.scene.lines.append(f"skips {'/'.join(key)}")
             if self.all[key].state is TaskState.WAITING:
                 self.all[key] = replace(self.all[key], state=TaskState.SKIPPED, reason=reason)
 

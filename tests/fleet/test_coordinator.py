@@ -606,6 +606,8 @@ SCENES = [
     Scene("waves without tasks between", {"acme": 0, "globex": 2}, waves=(Wave("a"), Wave("b"), Wave("c"))),
     Scene("projects in order, and what comes after a failure", {"acme": 0, "globex": 0, "initech": 0},
           {"acme/web": [FAILED], "globex/base": [STALE]}, LAST, waves=MANY),
+    Scene("a project after two that fail, and one after it", {"acme": 0}, {"acme/web": [FAILED], "acme/api": [STALE]},
+          {**LAST, "more": ("last",)}, waves=MANY),
     Scene("two tasks at a time", {"acme": 0, "globex": 0}, {"globex/api": [FAILED]}, LAST, at_once=2, waves=MANY),
     Scene("a project that waits is delayed with the one before", {"acme": 0}, {"acme/base": ["lose", "die"]}, LAST),
     Scene("a resumed run", {"acme": 0, "globex": 0}, after=LAST, before={
@@ -631,6 +633,8 @@ SCENES = [
           pause=Pause("shops", 0.0, STORE + 502.5), options={"wait": False}),
     Scene("a pause without an end", {"acme": 0}, pause=Pause("shops", 0.0)),
     Scene("a pause during the run", {"a": 0, "b": 0, "c": 0, "d": 0, "e": 0}, {"a/web": [Scene.set_pause]}, pace=0.4),
+    Scene("a pause soon after the start of the machine", {"a": 0, "b": 0, "c": 0, "d": 0}, {"a/web": [Scene.set_pause]},
+          moment=0.5, pace=0.4),
     Scene("a pause at a second", {"a": 0, "b": 0, "c": 0}, {"a/web": [Scene.set_pause]}, pace=1.0),
     Scene("a wave that needs an approval", TWO, waves=(Wave("canary"), Wave("rest", approve=True))),
     Scene("a wave that waits for the one before", TWO, waves=(Wave("canary", min_success_time=2.5), Wave("rest"))),
@@ -716,3 +720,13 @@ def test_progress_estimates_the_rest_from_the_rate() -> None:
         progress = FleetProgress(states, "all", rate)
         assert (progress.total, progress.ended_tasks, progress.remaining_seconds) == (10, 5, seconds)
     assert coordinator.MAX_ATTEMPTS == 10  # as documented
+
+
+async def test_a_time_that_has_passed_is_not_waited_for() -> None:
+    clock = Mock(sleep=AsyncMock())
+    execution = coordinator._Execution(
+        Mock(), Mock(), Mock(), Mock(), Mock(clock=clock), Mock(), asyncio.Event(), [], None, True, 1.0, Mock(),
+    )  # fmt: skip
+    for seconds in (-5.0, 0.0, 0.25, 2.0):
+        await execution.sleep(seconds)
+    assert [call.args for call in clock.sleep.await_args_list] == [(0.0,), (0.0,), (0.25,), (2.0,)]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
+import re
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,7 +19,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clock import MachineClock
 from reconciler.engine.ports import Failure, Refused
-from reconciler.fleet import coordinator, reviews, worker
+from reconciler.fleet import coordinator, reviews, shapes, worker
 from reconciler.fleet.assignments import Assignment, FileCache
 from reconciler.fleet.keys import KeyNotFound
 from reconciler.fleet.local_pool import LocalPool
@@ -26,7 +29,9 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.fleet import (
+    Amount,
     Fleet,
+    FleetGuards,
     FleetProject,
     KeyMethod,
     KeySource,
@@ -50,6 +55,7 @@ from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.workspace import Workspace
 from reconciler.planning.reviewed_changes import digest_changes
+from reconciler.rendering.wire import plan_json
 from reconciler.store.errors import Locked, LockLost, StoreError, Unavailable
 from reconciler.store.fleets.records import FleetRecords, task_lease
 from reconciler.store.fleets.requests import HEARTBEAT_SECONDS, WINDOW
@@ -814,6 +820,29 @@ def test_a_temporary_failure_is_no_result(monkeypatch: pytest.MonkeyPatch, error
         asyncio.run(attempt_of(RUNNING)._run_once())
 
 
+def test_a_deadline_does_not_stop_what_has_ended_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run("run", "shops", RunVerb.APPLY, "/srv", "f", "", 0.0, waves=(Wave("a"), Wave("b", progress_deadline=0.01)))
+
+    class Records:
+        async def find_run(self, *_: str) -> Run:
+            return run
+
+    async def work(attempt: worker._Attempt, *_: object) -> TaskRecord | None:
+        return WRONG
+
+    async def act(attempt: worker._Attempt) -> TaskRecord | None:
+        found = await attempt._run_until_deadline(None)  # type: ignore[arg-type]
+        await asyncio.sleep(0.015)
+        return found
+
+    monkeypatch.setattr(worker._Attempt, "_run", work)
+    for place in (0, 1):
+        attempt = attempt_of(replace(RUNNING, wave=place), RunVerb.APPLY, Records())
+        assert asyncio.run(act(attempt)) == WRONG
+        assert not attempt.stop.is_set()
+    assert (worker._GRACE, worker._LOCK_PATIENCE) == (60.0, 90.0)
+
+
 LATE = "it did not finish within progress_deadline (0 s)"
 DONE = replace(RUNNING, state=TaskState.SUCCEEDED)
 WRONG = replace(RUNNING, state=TaskState.FAILED, exit_code=1, reason="wrong")
@@ -1248,3 +1277,80 @@ async def test_a_task_checks_what_members_must_not_share_before_it_reads(
     assert await attempt._run(assigned, APPLY_RUN if verb is RunVerb.APPLY else None) == DONE
     refused = ["refuse_shared_key", *["refuse_files"] * bool(commit), "refuse_shared_targets"]
     assert calls == [*refused, *expected]
+
+
+async def test_a_shape_is_stored_once_with_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    saved, asked = list[tuple[str, Shape]](), list[tuple[Any, ...]]()
+
+    class Saving:
+        async def save_shape(self, fleet: str, shape: Shape) -> None:
+            saved.append((fleet, shape))
+
+    def name_shape(*words: Any) -> str:
+        asked.append(words)
+        return SHAPE.digest
+
+    monkeypatch.setattr(shapes, "shape_of", name_shape)
+    monkeypatch.setattr(worker, "_resolve_variables", lambda found, _: replace(found, name="resolved"))
+    monkeypatch.setattr(FileCache, "read_literal_addresses", lambda _, root, folders: (root, folders))
+    workspace: Any = Mock(config=Mock(root="root", manifests=("m",)), read_rules=lambda: "rules")
+    guards = FleetGuards(Amount(5, is_percent=True), 3)
+    fleet = Fleet("shops", {"acme": ACME}, {"web": WEB}, KeySource(KeyMethod.ENV, "KEY"), guards=guards)
+    attempt = attempt_of(RUNNING, records=Saving())
+    assigned = Assignment(Path("/srv"), fleet, ACME, WEB)
+    additions = Plan("prod", additions=(ADDED,))
+    assert await attempt._store_shape(Plan("prod"), assigned, workspace) == DONE
+    assert (saved, asked) == ([], [])
+    for plan, counts in (
+        (APPLIED, {"update": 2, "added": 1}),
+        (additions, {"added": 1}),
+        (replace(APPLIED, additions=()), {"update": 2}),
+    ):
+        found = await attempt._store_shape(plan, assigned, workspace)
+        assert found == replace(DONE, counts=counts, changes=digest_changes(plan), shape=SHAPE.digest)
+        assert asked.pop() == (plan, "web", replace(ACME, name="resolved"), "rules", ["5%", 3], ("root", ("m",)))
+    written = plan_json.write_plan(APPLIED)
+    assert saved == [("shops", Shape(SHAPE.digest, "resolved", "web", written))]
+    assert worker._describe_guards(replace(fleet, guards=FleetGuards())) == [None, None]
+
+
+def test_what_a_fleet_shows_of_health_is_short() -> None:
+    long = HealthRow("TLSEdge/a", "", Health(State.DEGRADED, "a\n b" * 200, advice="c\td"))
+    found = worker._check_health((judge(State.HEALTHY), long, judge(State.UNKNOWN)))
+    assert found.judged == 3
+    assert [row.health.state for row in found.rows] == [State.DEGRADED, State.UNKNOWN]
+    first = found.rows[0].health
+    assert (len(first.reason), first.reason[:8], first.reason[-1], first.advice) == (500, "a ba ba ", "…", "c d")
+
+
+def test_requests_are_counted_as_they_are_sent() -> None:
+    counter = worker._RequestCounter()
+    for number in range(3):
+        assert counter.count == number
+        with counter.watch_request("GET", "/a") as exchange:
+            assert counter.count == number + 1
+            exchange.on_response(200)
+            exchange.on_failure(OSError())
+        with counter.watch_list("/a"):
+            pass
+        counter.on_wait(1.0)
+        counter.on_plan(APPLIED)
+    assert counter.count == 3
+
+
+def test_a_plan_reads_with_at_most_eight_requests_at_a_time() -> None:
+    @dataclasses.dataclass
+    class Some:
+        parallelism: int
+
+    found = [worker._with_few_reads(Some(number)).parallelism for number in (1, 7, 8, 9, 32)]  # type: ignore[arg-type]
+    assert found == [1, 7, 8, 8, 8]
+
+
+def test_a_stop_is_for_all_tasks_of_the_process() -> None:
+    context = attempt_of(RUNNING).context
+    stops = [asyncio.Event(), asyncio.Event()]
+    context.stops.update(stops)
+    context.stop()
+    assert [stop.is_set() for stop in stops] == [True, True]
+    assert re.fullmatch(rf"{re.escape(socket.gethostname())}:{os.getpid()}", context.name)
