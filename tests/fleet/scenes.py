@@ -188,7 +188,7 @@ _wait_for = asyncio.wait_for
 
 
 async def wait_without_timeout(waiting: Awaitable[object], seconds: float) -> object:
-    """Fails if the time passes: whoever waits for a change is to hear of it."""
+    """Fails if the time passes: every wait ends with a change."""
     try:
         return await _wait_for(waiting, seconds)
     except TimeoutError:

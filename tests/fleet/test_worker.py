@@ -1314,7 +1314,7 @@ async def test_a_shape_is_stored_once_with_its_plan(monkeypatch: pytest.MonkeyPa
     assert worker._describe_guards(replace(fleet, guards=FleetGuards())) == [None, None]
 
 
-def test_what_a_fleet_shows_of_health_is_short() -> None:
+def test_the_health_that_a_fleet_shows_is_short() -> None:
     long = HealthRow("TLSEdge/a", "", Health(State.DEGRADED, "a\n b" * 200, advice="c\td"))
     found = worker._check_health((judge(State.HEALTHY), long, judge(State.UNKNOWN)))
     assert found.judged == 3
