@@ -6,14 +6,21 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 
+from reconciler.cli.commands import comment
+from reconciler.cli.terminal import formats
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Reason
 from reconciler.model.plan import Plan
+from reconciler.operations import run_context
+from reconciler.rendering.plan import markdown
 from reconciler.rendering.plan.markdown import NO_PLAN, marker
+from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import ALICE, BOT, TOKEN, US, CodeHost
 from tests.harness.project import Output, Shell
@@ -116,6 +123,27 @@ def test_several_plans_are_rows_of_a_table_in_the_order_of_options(github: Shell
     assert body.startswith(f"{STAGING}\n{OURS}\n<!-- reconciler digest=")
     assert body.count("<!-- reconciler stack=") == 2
     assert len(body) < 65_536
+
+
+@pytest.mark.parametrize("run", ["", "https://ci.example.com/runs/7"])
+def test_the_markers_and_the_address_of_the_run_are_part_of_the_limit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: str
+) -> None:
+    monkeypatch.setattr(run_context, "read_run_context", lambda _: SimpleNamespace(run_address=run))
+    monkeypatch.setattr(
+        formats, "render_markdown", lambda _, missing, limit: f"{[*missing]} within {markdown.LIMIT - limit} less"
+    )
+    one = formats.PlanOutput(Plan("prod"), "", tmp_path, Flavour.PLAN)
+    whats = ("See the log", "The page with the dependency graph is an artifact", "The pages are artifacts")
+    for number, what in enumerate(whats):
+        outputs = [one] * number
+        foot = f"\n{what} of [this run]({run}).\n" if run else ""
+        for planned, unplanned, failed, head, missing in (
+            (("a",), ("b",), (), "a\nb\n", [markdown.name_stack("b")]),
+            ((), (), ("lab",), f"{markdown.NO_PLAN}\n", ["lab"]),
+        ):
+            text = comment._render(outputs, planned, unplanned, failed)
+            assert text == f"{head}{missing} within {len(head) + len(foot)} less{foot}"
 
 
 def test_small_plans_leave_the_length_of_the_comment_to_a_large_one(github: Shell, host: CodeHost) -> None:

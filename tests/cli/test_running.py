@@ -17,6 +17,7 @@ from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.terminal import output, signals
 from reconciler.fleet import dask_cluster
 from reconciler.fleet.local_pool import LocalPool
+from reconciler.fleet.runs import lease_of
 from reconciler.fleet.worker_process import run_task_here
 from reconciler.model.fleet import Run, RunVerb
 from reconciler.operations.errors import ChangedWaves
@@ -152,3 +153,23 @@ def test_progress_is_a_bar_where_lines_can_be_erased(
             is_bar = getattr(report, "__qualname__", "").startswith("show_bar")
             verbs.append("lines" if is_lines else "bar" if is_bar else "")
     assert verbs == [expected] * len(RunVerb)
+
+
+@pytest.mark.parametrize("plan", ["", "plan-1"])
+def test_a_plan_is_held_while_it_is_applied(plan: str) -> None:
+    held: list[str] = []
+
+    @asynccontextmanager
+    async def lock(name: str, *, on_loss: Callable[[object], None], doing: str) -> AsyncIterator[None]:
+        on_loss("a lost lease is found by the run itself")
+        held.append(f"{name} {doing}")
+        yield
+        held.append("released")
+
+    async def work() -> None:
+        records: Any = SimpleNamespace(lock=lock)
+        async with running.hold_plan(records, plan):
+            held.append("inside")
+
+    asyncio.run(work())
+    assert held == ([f"{lease_of(plan)} applied", "inside", "released"] if plan else ["inside"])

@@ -19,7 +19,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.cli.terminal.exit_codes import Stop
-from reconciler.cli.terminal.telemetry import _SILENT, Telemetry, _catch_complaints
+from reconciler.cli.terminal.telemetry import _SILENT, Telemetry, _catch_complaints, _select_exporters
 from reconciler.engine.ports import Transient
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
@@ -436,3 +436,33 @@ def test_messages_of_the_library_are_one_note_and_are_not_shown(
 
 GONE = Change(Address("IPPolicy", "b"), Action.CREATE, Reason.VANISHED)
 ADDED = Change(Address("IPPolicyRule", "c"), Action.DELETE, Reason.ADDED)
+
+
+ENDPOINT, TRACES, METRICS = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"
+EXPORTERS: list[tuple[dict[str, str], bool, list[str], list[str]]] = [
+    ({}, False, [], []),
+    ({}, True, ["otlp"], ["otlp"]),
+    ({ENDPOINT: "http://a"}, False, ["otlp"], ["otlp"]),
+    ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a"}, False, ["otlp"], []),
+    ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://a"}, True, [], ["otlp"]),
+    ({TRACES: "console"}, True, ["console"], []),
+    ({TRACES: "otlp, console", METRICS: " "}, False, ["console", "otlp"], []),
+    ({TRACES: "none"}, False, [], []),
+    ({TRACES: "none"}, True, [], ["otlp"]),
+    ({TRACES: "none", METRICS: "none"}, True, [], []),
+    ({TRACES: "none", ENDPOINT: "http://a"}, True, [], ["otlp"]),
+    ({TRACES: "none, console", METRICS: "otlp"}, False, ["console"], ["otlp"]),
+]
+
+
+def test_variables_select_the_exporters_of_traces_and_of_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for variables, required, *_ in EXPORTERS:
+        with monkeypatch.context() as patched:
+            for name in [*filter(lambda name: name.startswith("OTEL_"), os.environ)]:
+                patched.delenv(name)
+            for name, value in variables.items():
+                patched.setenv(name, value)
+            selected = _select_exporters(required=required)
+        found.append((variables, required, selected["TRACES"], selected["METRICS"]))
+    assert found == EXPORTERS

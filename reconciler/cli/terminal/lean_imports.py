@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 
 def install() -> None:
-    """Makes later imports of httpx and pydantic load only what the command line uses. Idempotent."""
-    # httpx imports its command line, with rich and pygments, which takes half of its import time.
-    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None makes its import fail
+    """Makes a later import of pydantic load only what the command line uses. Idempotent."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
