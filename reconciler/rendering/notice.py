@@ -63,14 +63,15 @@ def _lines(rows: Outline, run: str) -> Iterator[str]:
     drift = _drift(rows)
     for test in rows.failed_tests[:_LISTED]:
         yield _cut(f"- Access test failed: {test}")
+    yield from _count_more(rows.failed_tests, "more failed access test")
     for entry in rows.access[:_LISTED]:
         also = f"; also {count(len(entry.more), 'more entry point')}" if entry.more else ""
         yield _cut(f"- {access_drift.describe(rows, entry)}{also}")
+    yield from _count_more(rows.access, "more change of access", "more changes of access")
     for row in drift[:_LISTED]:
         where = f" ({row.position})" if row.position else ""
         yield _cut(f"- {row.address}: {_describe(row)}{where}")
-    if len(drift) > _LISTED:
-        yield f"- and {count(len(drift) - _LISTED, 'more resource')}"
+    yield from _count_more(drift, "more resource")
     yield from _list_health(rows)
     yield _cut(f"Account: {rows.account}" if rows.account else "")
     if run:
@@ -85,8 +86,13 @@ def _list_health(rows: Outline) -> Iterator[str]:
     ill = health_section.list_unhealthy(rows.health)
     for row in ill[:_LISTED]:
         yield _cut(f"- {health_section.describe_row(row)}")
-    if len(ill) > _LISTED:
-        yield f"- and {count(len(ill) - _LISTED, 'more object')}"
+    yield from _count_more(ill, "more object")
+
+
+def _count_more(rows: Sequence[object], noun: str, plural: str = "") -> Iterator[str]:
+    """The line that stands for the rows that are not listed, if there are any."""
+    if len(rows) > _LISTED:
+        yield f"- and {count(len(rows) - _LISTED, noun, plural)}"
 
 
 def _drift(rows: Outline) -> list[ChangeRow]:

@@ -260,6 +260,7 @@ RICH = {
     **SECRET_SPEC,
     "region": "eu",
     "console_ui": False,
+    "web_addr": "127.0.0.1:4041",
     "dns_resolver_ips": ["192.0.2.1", "1e3"],
     "metadata": "x" * 200 + " é\U0001f600\n  two lines",
     "update_check": None,

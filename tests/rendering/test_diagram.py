@@ -43,6 +43,12 @@ def star(name: str, number: int, *, end: bool) -> list[Change]:
 
 
 CYCLE = [change(policy("egg"), Ref(policy("hen"))), change(policy("hen"), Ref(policy("egg")))]
+MIDDLE = Address("TLSEdge", "middle")
+OVER = [  # arrows above and below a column with one box
+    *(change(policy(f"left{place}")) for place in range(9)),
+    change(MIDDLE, Ref(policy("left4"))),
+    *(change(Address("IPPolicyRule", f"right{place}"), Ref(MIDDLE), Ref(policy(f"left{place}"))) for place in range(9)),
+]
 PLANS = {
     "islands": [*chain("a", 2), *chain("b", 2), *chain("c", 2), *chain("d", 2), *chain("e", 5)],
     "alone": [*chain("p", 3), *(change(policy(f"alone-{place}")) for place in range(16))],
@@ -50,6 +56,7 @@ PLANS = {
     "folded-11": star("s", 11, end=True),
     "folded-24": star("s", 24, end=True),
     "chain": [*chain("x", 5), change(EDGE, Ref(policy("x0")), Ref(policy("x1")), Ref(policy("x4")))],
+    "over": OVER,
     "cycle": [*CYCLE, change(EDGE, Ref(policy("egg")))],
     "values": [
         change(EDGE, "rd_1", "rd_2", Ref(EDGE), old=Ref(policy("former"))),

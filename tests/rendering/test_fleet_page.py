@@ -207,3 +207,26 @@ def test_an_empty_reason_has_no_color() -> None:
     page = text.render_text(replace(PLANNED, shapes=(replace(SHAPE, needs=(Need("--allow x", ""),)),)), color=True)
     assert "\x1b[2m\x1b[0m" not in page
     assert page.count("Approval required: pass") == 1
+
+
+@pytest.mark.parametrize("run", [PLANNED, DRIFTED])
+def test_the_diff_of_a_shape_is_left_out_if_it_has_no_room(run: RollUp) -> None:
+    row = next(row for row in run.shapes if row.digest in run.plans)
+    body, number = fleet_page._render_body(run, row, 3, 400_000)
+    assert number == len(run.plans[row.digest].changes) + len(run.plans[row.digest].additions)
+    assert fleet_page._render_body(run, row, 3, len(body)) == (body, number)
+    for room in (len(body) - 1, 1, 0, -1):
+        assert fleet_page._render_body(run, row, 3, room) == ("", 0)
+    assert fleet_page._render_body(replace(run, plans={}), row, 3, 400_000) == ("", 0)
+
+
+def test_no_two_elements_of_a_page_have_one_id() -> None:
+    """Each shape has the changes of its own exemplar, numbered on."""
+    row = next(row for row in PLANNED.shapes if row.digest in PLANNED.plans)
+    digests = [f"{place:012x}" for place in range(3)]
+    plans = dict.fromkeys(digests, PLANNED.plans[row.digest])
+    page = fleet_page.render_page(
+        replace(PLANNED, shapes=tuple(replace(row, digest=digest) for digest in digests), plans=plans)
+    )
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids)) > 20

@@ -202,6 +202,14 @@ def test_other_risks_are_ordered_by_weight_and_only_the_severe_ones_are_red() ->
     ]
 
 
+def test_a_change_with_a_risk_that_is_a_need_keeps_its_other_risks() -> None:
+    risky = Change(DOMAIN, Action.DELETE, Reason.REMOVED, risks=(Risk.IRREVERSIBLE, Risk.DISABLES_AGENT))
+    page = plan_page.render_page(Plan("prod", changes=(risky,)))
+    assert headings(page)[0] == "1 thing needs you"
+    (section,) = re.findall('<section class="box-list risks".*?</section>', page, re.DOTALL)
+    assert re.findall(r'<span class="badge (\w+)">(.*?)</span>', section) == [("mild", "disables agents")]
+
+
 def test_text_in_backticks_is_shown_as_code() -> None:
     problem = Problem("is <b> wrong", "run `reconciler fmt`", "TLSEdge/a", code="invalid-value")
     plan = replace(WHOLE, problems=(problem,))
@@ -391,11 +399,24 @@ def test_three_fields_of_a_change_are_summed_up(number: int, ending: str) -> Non
     assert read_brief(number, 1).count('"x"') == min(number, 3)
 
 
+def test_a_long_value_that_is_set_or_removed_is_summed_up_from_its_beginning() -> None:
+    for old, new, start in (("x" * 200, None, 'f: "xxx'), (None, "x" * 200, 'f: (not set) → "xxx')):
+        changed = replace(change(EDGE, Action.UPDATE), fields=(FieldChange("f", old, new),))
+        (card,) = plan_page.build_cards(build_outline(Plan("prod", changes=(changed,))), Flavour.PLAN)
+        assert card.summary.startswith(start)
+
+
 @pytest.mark.parametrize("length", [141, 142, 143, 400])
 def test_the_line_that_sums_up_a_change_is_cut(length: int) -> None:
     brief = read_brief(1, length)
     assert len(brief) == min(160, length + 18)
     assert brief.endswith("…") is (length > 142)
+
+
+def test_a_page_without_any_plan_has_no_time_of_creation() -> None:
+    page = plan_page.render_overview([], unplanned=["dev"])
+    assert read_verdict(page) == "Not planned"
+    assert "Created" not in page
 
 
 def test_a_page_of_several_plans_names_the_request_that_one_of_them_has() -> None:

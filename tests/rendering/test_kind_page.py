@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from msgspec.structs import replace
 
 from reconciler import kinds
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Kind, Parent
 from reconciler.rendering.reference import kind_page
+from tests.harness.golden import compare_golden
+from tests.rendering.made_up_kinds import KINDS, WHOLE
 
 EVERY = kinds.every()
 
@@ -50,3 +55,10 @@ def test_a_one_time_output_is_not_offered_for_reference() -> None:
     page = kind_page.page(kinds.get("TunnelCredential"))
     assert "Other resources may refer to `id`, `uri` and `created_at`." in page
     assert "`token` is returned once" in page
+
+
+def test_the_page_of_a_kind_with_every_trait_is_written_as_reviewed() -> None:
+    below = replace(WHOLE, part_of=Parent("TLSEdge", "edge_id"), one_time=None, unique=False)
+    pages = [kind_page.page(kind) for kind in (*KINDS.values(), below)]
+    pages += [kind_page.index([WHOLE, *KINDS.values()])]
+    compare_golden(Path(__file__).parent / "pages" / "kind-pages.md", "\n----\n".join(pages))

@@ -122,3 +122,12 @@ def test_tables_have_the_expected_columns() -> None:
     tables += [listing.render_all_table(rows, width) for width in (50, 90, 160)]
     tables += [listing.render_all_json(rows[:2], {"TLSEdge": "refused"}), listing.render_all_table([], 80)]
     compare_golden(Path(__file__).parent / "pages" / "listing.txt", "\n".join(f"{table}----\n" for table in tables))
+
+
+def test_each_run_of_objects_of_a_kind_has_a_heading_with_the_number_of_all() -> None:
+    rows = [
+        listing.Row(kinds.get(name), live(name, f"id_{place}", {}))
+        for place, name in enumerate(("TLSEdge", "TLSEdge", "IPPolicy", "TLSEdge"))
+    ]
+    lines = listing.render_all_table(rows, 80).splitlines()
+    assert lines[1:] == ["TLSEdge (3)", "  id_0", "  id_1", "IPPolicy (1)", "  id_2", "TLSEdge (3)", "  id_3"]

@@ -9,16 +9,32 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from reconciler.model.access_test import AccessResult, AccessStatus, Expected
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.health import Actor, Health, HealthRow, State
 from reconciler.model.plan import Plan
+from reconciler.model.problem import Position
 from reconciler.rendering import notice
 from reconciler.rendering.notice import build_notice
 from reconciler.rendering.text_tools import count
 from tests.harness.builders import build_account, declare, live, make_plan, record, snapshot
 from tests.harness.golden import compare_golden
 from tests.rendering.crowded import CROWDED
+from tests.rendering.plans import ACCESS
+
+ILL = HealthRow("TLSEdge/a", "e_1", Health(State.DEGRADED, "it is off"))
+DRIFT = Plan(
+    "prod",
+    changes=(
+        Change(
+            Address("BotUser", "b"),
+            Action.UPDATE,
+            Reason.FIELDS,
+            fields=(FieldChange("name", "a", "b", ChangedBy.PLATFORM),),
+        ),
+    ),
+)
 
 
 def test_a_long_notice_ends_with_the_number_of_omitted_resources() -> None:
@@ -124,3 +140,74 @@ def test_a_notice_lists_resources_up_to_its_limit(more: int) -> None:
     text = build_notice(Plan("prod", changes=drifted), "").text
     assert text.count("- BotUser/b") == min(number, notice._LISTED)
     assert re.findall(r"- and (.*)\n", text + "\n") == ([count(more, "more resource")] if more > 0 else [])
+
+
+@pytest.mark.parametrize(
+    ("number", "paths"),
+    [
+        (1, "f0"),
+        (4, "f0, f1, f2, f3"),
+        (5, "f0, f1, f2, f3, f4"),
+        (6, "f0, f1, f2, f3, f4 and 1 more"),
+        (13, "f0, f1, f2, f3, f4 and 8 more"),
+    ],
+)
+def test_five_fields_of_a_resource_are_named(number: int, paths: str) -> None:
+    fields = tuple(FieldChange(f"f{place}", "a", "b", ChangedBy.PLATFORM) for place in range(number))
+    changed = Change(Address("BotUser", "b"), Action.UPDATE, Reason.FIELDS, fields=fields)
+    assert build_notice(Plan("prod", changes=(changed,))).lines[0] == f"- BotUser/b: changed on the platform: {paths}"
+
+
+@pytest.mark.parametrize("length", [299, 300, 301, 700])
+def test_a_line_has_at_most_three_hundred_characters(length: int) -> None:
+    account = "x" * (length - len("Account: "))
+    found = build_notice(Plan("prod", account=account))
+    assert len(found.lines[-1]) == min(300, length)
+    assert found.lines[-1].endswith("…") is (length > 300)
+    assert found.document["account"] == account
+
+
+@pytest.mark.parametrize("number", [0, 19, 20, 21, 43])
+def test_twenty_rows_of_each_sort_are_listed(number: int) -> None:
+    entries = tuple(
+        replace(ACCESS[0], entry_point=f"https://{place}", before=f"192.0.2.{place}") for place in range(number)
+    )
+    failed = tuple(
+        AccessResult(f"GET {place}", AccessStatus.FAILED, Expected.DENY, Expected.ALLOW, "all", Position("a", 1, 1))
+        for place in range(number)
+    )
+    ill = tuple(HealthRow(f"TLSEdge/{place}", "", Health(State.DEGRADED, "off")) for place in range(number))
+    found = build_notice(Plan("prod", access=entries, access_tests=failed, health=ill))
+    listed = [
+        sum(line.startswith(start) for line in found.lines) for start in ("- Access test", "- Access was", "- degraded")
+    ]
+    assert listed == [min(20, number), min(20, number), min(20, number)]
+    more = [line for line in found.lines if line.startswith("- and ")]
+    one = ["- and 1 more failed access test", "- and 1 more change of access", "- and 1 more object"]
+    many = ["- and 23 more failed access tests", "- and 23 more changes of access", "- and 23 more objects"]
+    assert more == {21: one, 43: many}.get(number, [])
+    assert [len(found.document[name]) for name in ("failed_tests", "access", "health")] == [number] * 3
+
+
+@pytest.mark.parametrize(
+    ("plan", "subject"),
+    [
+        (Plan("prod"), "Drift in prod: No drift. The platform matches the manifests"),
+        (Plan("prod", health=()), "Drift and health in prod: No drift. The platform matches the manifests"),
+        (
+            Plan("prod", health=(ILL,)),
+            "Health in prod: TLSEdge/a is degraded; No drift. The platform matches the manifests",
+        ),
+        (
+            Plan("prod", health=(replace(ILL, health=Health(State.HEALTHY)),)),
+            "Drift and health in prod: No drift. The platform matches the manifests",
+        ),
+        (DRIFT, "Drift in prod: 1 resource changed on the platform"),
+        (
+            replace(DRIFT, health=(ILL,)),
+            "Drift and health in prod: TLSEdge/a is degraded; 1 resource changed on the platform",
+        ),
+    ],
+)
+def test_a_subject_tells_drift_from_health(plan: Plan, subject: str) -> None:
+    assert build_notice(plan).subject == subject

@@ -486,3 +486,50 @@ def test_a_chart_has_the_expected_geometry(highest: int) -> None:
     pieces = [(piece.hue, round(piece.y, 6), round(piece.height, 6)) for piece in first.pieces]
     assert pieces == [("x", round(176 - high, 6), round(high, 6))] * bool(highest)
     assert (first.x, first.width, second.x, second.width, second.pieces) == (998, 44, 1118, 44, ())
+
+
+@pytest.mark.parametrize(
+    ("number", "width", "first", "labelled"),
+    [
+        (1, 44, 1118, [0]),
+        (9, 44, 158, [0, 2, 4, 6, 8]),
+        (12, 44, 70.17, [0, 2, 4, 6, 8, 10]),
+        (13, 44, 66.46, [0, 2, 4, 6, 8, 10]),  # there is no room for the last date
+        (14, 44, 63.29, [0, 2, 4, 6, 8, 10, 12]),
+        (33, 28.02, 47.5, [0, 5, 10, 15, 20, 25, 30]),
+        (119, 7.77, 44.97, [0, 16, 32, 48, 64, 80, 96]),
+    ],
+)
+def test_bars_have_labels_where_there_is_room(number: int, width: float, first: float, labelled: list[int]) -> None:
+    slots = chart.draw_chart([chart.Bar(f"{place}", "", {"x": 1}, place) for place in range(number)]).slots
+    assert [place for place, slot in enumerate(slots) if slot.is_labelled] == labelled
+    assert (round(slots[0].width, 2), round(slots[0].x, 2)) == (width, first)
+    assert slots[-1].x + slots[-1].width < 1200
+
+
+@pytest.mark.parametrize(("number", "labelled"), [(11, [0, 10]), (12, [0, 11]), (13, [0])])
+def test_the_last_date_has_a_label_if_it_fits(number: int, labelled: list[int]) -> None:
+    """Of twelve bars, by a fifth of a pixel."""
+    bars = [chart.Bar("a" if place < number - 1 else "b", "", {"x": 1}, place) for place in range(number)]
+    assert [place for place, slot in enumerate(chart.draw_chart(bars).slots) if slot.is_labelled] == labelled
+
+
+def test_a_commit_is_shown_with_twelve_digits() -> None:
+    commit = "0123456789abcdef0123"
+    checks, runs = (DriftCheck(DAY, 10, commit),), (Run("apply", DAY, commit=commit),)
+    assert re.findall("0123[0-9a-f]*", page(checks, runs)) == [commit[:12]] * 3
+
+
+def test_bars_are_labeled_with_the_date_and_described_with_the_time() -> None:
+    bars = (
+        report_page._drift_bar(3, drift_check(1, platform_change(A))),
+        report_page._run_bar(3, Run("apply", DAY + 60, calls={Outcome.DONE: 2, Outcome.UNKNOWN: 1, Outcome.FAILED: 4})),
+        report_page._run_bar(4, Run("apply", DAY)),
+    )
+    assert [(bar.label, bar.description, bar.link) for bar in bars] == [
+        ("1970-01-02", "1970-01-02 00:00 UTC: 1 changed on the platform", 3),
+        ("1970-01-02", "1970-01-02 00:01 UTC apply: 2 succeeded, 1 unknown, 4 failed", 3),
+        ("1970-01-02", "1970-01-02 00:00 UTC apply: no calls", 4),
+    ]
+    assert bars[0].parts == {"update": 1, "delete": 0, "unchanged": 0}
+    assert bars[1].parts == {"create": 2, "other": 0, "update": 0, "delete": 5}

@@ -79,3 +79,55 @@ def test_a_word_is_broken_without_empty_lines(limit: int) -> None:
         assert "".join(lines) == word
         assert all(lines)
         assert max(terminal_text.width(line) for line in lines) <= max(limit, 2 if word[0] > "z" else 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "spelt"),
+    [
+        ("\x00\x1f\x7f\x9f\xad", r"\x00\x1f\x7f\x9f\xad"),
+        ("\n\r\t", r"\n\r\t"),
+        ("\u0600\ud800\u2028\u2029\ufeff", r"\u0600\ud800\u2028\u2029\ufeff"),
+        ("\U000110bd\U000e0001", r"\U000110bd\U000e0001"),
+        ("\xa0\xff\u0100\uffff\U00010000\ue000", "\xa0\xff\u0100\uffff\U00010000\ue000"),
+        ("\u034e\u034f\u0350", "\u034e\\u034f\u0350"),
+        ("a\ufe0f\u2764\ufe0f\ufe0f", "a\\ufe0f\u2764\ufe0f\\ufe0f"),
+        ("::error::", r":\x3aerror::"),
+        ("a ::add-mask a=b,c=d::x", r"a :\x3aadd-mask a=b,c=d::x"),
+        ("::1, a::b, ::x y", "::1, a::b, ::x y"),
+        ("##[x] ##vso[y] ### ##x", r"#\x23[x] #\x23vso[y] ### ##x"),
+    ],
+)
+def test_text_is_escaped_where_it_would_have_an_effect(text: str, spelt: str) -> None:
+    assert terminal_text.sanitize(text) == spelt
+
+
+@pytest.mark.parametrize(
+    ("text", "cuts"),
+    [
+        ("abcd", ["…", "a…", "ab…", "abcd", "abcd"]),
+        ("漢字a", ["…", "…", "漢…", "漢…", "漢字a"]),
+        ("e\u0301e", ["…", "e\u0301e", "e\u0301e", "e\u0301e", "e\u0301e"]),
+    ],
+)
+def test_a_text_is_cut_to_so_many_cells(text: str, cuts: list[str]) -> None:
+    assert [terminal_text.cut(text, limit) for limit in range(1, 6)] == cuts
+
+
+@pytest.mark.parametrize(
+    ("limit", "lines"),
+    [
+        (4, ["a bc", "def.", "ghij", "k-l", "mnop", "qr"]),
+        (5, ["a bc", "def.", "ghij", "k-l", "mnopq", "r"]),
+        (8, ["a bc", "def.ghij", "k-l", "mnopqr"]),
+        (10, ["a bc", "def.ghij", "k-l mnopqr"]),
+        (13, ["a bc def.ghij", "k-l mnopqr"]),
+        (24, ["a bc def.ghij k-l mnopqr"]),
+    ],
+)
+def test_lines_are_broken_at_spaces_and_long_words_at_punctuation(limit: int, lines: list[str]) -> None:
+    assert terminal_text.wrap("a bc def.ghij k-l mnopqr", limit) == lines
+
+
+def test_an_empty_text_is_one_empty_line() -> None:
+    assert terminal_text.wrap("", 5) == [""]
+    assert terminal_text.wrap("a  b", 5) == ["a  b"]

@@ -42,6 +42,18 @@ def test_a_duration_is_described_in_its_largest_unit(seconds: float, text: str) 
         (47 * 3600, "47 h"),
         (52 * 3600, "2 d 4 h"),
         (48 * 3600, "2 d"),
+        (-1, "0 s"),
+        (1.4, "1 s"),
+        (1.6, "2 s"),
+        (99.6, "100 s"),
+        (101, "2 min"),
+        (150, "2 min"),
+        (151, "3 min"),
+        (6000 - 31, "99 min"),
+        (2 * 3600, "2 h"),
+        (48 * 3600 - 60, "47 h 59 min"),
+        (48 * 3600 + 59 * 60, "2 d"),
+        (49 * 3600, "2 d 1 h"),
     ],
 )
 def test_seconds_are_described_in_at_most_two_units(seconds: float, text: str) -> None:
@@ -55,3 +67,12 @@ def test_numbers_have_the_plural_of_their_noun() -> None:
 
 def test_a_time_is_in_utc() -> None:
     assert text_tools.format_time(1_772_337_900) == "2026-03-01 04:05 UTC"
+
+
+def test_numbers_of_rows_that_are_left_out_have_commas() -> None:
+    assert [text_tools.count_more(number, "row") for number in (1, 2, 1200)] == [
+        "1 more row",
+        "2 more rows",
+        "1,200 more rows",
+    ]
+    assert text_tools.count_omitted(1, "row") == "… and 1 more row; --format json lists all of them"

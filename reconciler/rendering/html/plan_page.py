@@ -371,13 +371,12 @@ def _approval(row: ApprovalRow) -> ApprovalItem:
 
 
 def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | None, budget: int) -> Status:
-    is_counted = flavour is Flavour.PLAN and bool(plan.changes)  # the page shows the totals as badges
-    details = [] if is_counted else [phrases.verdict(rows, flavour, resources)]
-    if flavour is Flavour.PLAN:
-        details.insert(0, phrases.count_access(rows))
-    if flavour is Flavour.DRIFT:
+    is_plan = flavour is Flavour.PLAN
+    details = [phrases.count_access(rows) if is_plan else access_drift.headline(rows)]
+    if not (is_plan and plan.changes):  # else the page shows the totals as badges
+        details.append(phrases.verdict(rows, flavour, resources))
+    if not is_plan:
         is_drift = plan.has_drift
-        details.insert(0, access_drift.headline(rows))
         level, text = ("waiting", "Drift") if is_drift else ("ready", "No drift")
         if plan.errors:
             level, text = "blocked", _count_errors(plan.errors)

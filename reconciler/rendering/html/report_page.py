@@ -6,7 +6,6 @@ Shows recorded drift checks and runs; `drift` reads the platform.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
@@ -157,7 +156,7 @@ def render_page(
         checks_title=count(len(checks), "drift check") + more,
         openings=[_describe_opening(span, now) for span in openings[:_MOST_ROWS]],
         health=[_describe_health(span, now) for span in health[:_MOST_ROWS]],
-        due=[_describe_due(row, now) for row in due[:_MOST_ROWS]],
+        due=[_describe_due(at, row, now) for at, row in due[:_MOST_ROWS]],
         due_days=_DUE_DAYS,
         kinds=_kinds(periods, now),
         current=[_period_row(period, now) for period in current],
@@ -341,7 +340,7 @@ def _describe_opening(span: Span[Opening], now: float) -> dict[str, object]:
     return {
         "entry_point": sanitize(opening.entry_point),
         "since": format_time(span.since),
-        "until": "still open" if is_open else format_time(span.ended or 0.0),
+        "until": format_time(span.ended) if span.ended is not None else "still open",
         "hue": "delete" if is_open else "create",
         "duration": format_duration(span.duration(now)),
         "verdict": opening.verdict.text if opening.is_certain else f"unknown whether it {opening.verdict.text}",
@@ -364,18 +363,19 @@ def _describe_health(span: Span[HealthRow], now: float) -> dict[str, object]:
     }
 
 
-def _list_due(checks: Sequence[DriftCheck], now: float) -> list[HealthRow]:
-    """What comes due soon, or did, by the last check that judged health; the earliest first."""
+def _list_due(checks: Sequence[DriftCheck], now: float) -> list[tuple[float, HealthRow]]:
+    """What comes due soon, or did, with the time, by the last check that judged health; the earliest first."""
     last = next((check.health for check in reversed(checks) if check.health is not None), None)
-    rows = [row for row in last.rows if (row.health.due or math.inf) <= now + _DUE_DAYS * DAY] if last else []
-    return sorted(rows, key=lambda row: (row.health.due or 0.0, row.address, row.id))
+    rows = last.rows if last is not None else ()
+    due = [(row.health.due, row) for row in rows if row.health.due and row.health.due <= now + _DUE_DAYS * DAY]
+    return sorted(due, key=lambda item: (item[0], item[1].address, item[1].id))
 
 
-def _describe_due(row: HealthRow, now: float) -> dict[str, object]:
-    left = (row.health.due or 0.0) - now
+def _describe_due(at: float, row: HealthRow, now: float) -> dict[str, object]:
+    left = at - now
     return {
         "object": sanitize(name_object(row)),
-        "at": format_time(row.health.due or 0.0),
+        "at": format_time(at),
         "in": f"in {format_duration(left)}" if left > 0 else f"{format_duration(-left)} ago",
         "state": str(row.health.state),
         "hue": _STATES[row.health.state],
