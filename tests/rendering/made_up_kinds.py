@@ -53,7 +53,7 @@ class Lone(Spec):
 
 
 class Silent(Spec):
-    pass
+    name: str = ""
 
 
 class ExampleRead(Read):
