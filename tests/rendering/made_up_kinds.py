@@ -78,10 +78,10 @@ WHOLE = Kind(
         labels: {a: b}
     """,
 )
+SILENT = replace(PLAIN, spec=Silent)  # has no description
 KINDS = {
     "whole": WHOLE,
     "plain": PLAIN,
-    "silent": replace(PLAIN, spec=Silent),
     "agent": replace(WHOLE, home=Home.AGENT, unique=False, part_of=PartOf("TLSEdge", "edge_id"), one_time=None),
     "file": replace(WHOLE, home=Home.FILE, identity=(), part_of=None, irreplaceable=False),
 }

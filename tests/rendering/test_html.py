@@ -202,7 +202,7 @@ def test_other_risks_are_ordered_by_weight_and_only_the_severe_ones_are_red() ->
     ]
 
 
-def test_a_change_with_a_risk_that_is_a_need_keeps_its_other_risks() -> None:
+def test_the_other_risks_of_a_change_are_listed_beside_its_need() -> None:
     risky = Change(DOMAIN, Action.DELETE, Reason.REMOVED, risks=(Risk.IRREVERSIBLE, Risk.DISABLES_AGENT))
     page = plan_page.render_page(Plan("prod", changes=(risky,)))
     assert headings(page)[0] == "1 thing needs you"

@@ -11,7 +11,7 @@ from reconciler import kinds
 from reconciler.model.kind import Kind, Parent
 from reconciler.rendering.reference import kind_page
 from tests.harness.golden import compare_golden
-from tests.rendering.made_up_kinds import KINDS, WHOLE
+from tests.rendering.made_up_kinds import KINDS, SILENT, WHOLE
 
 EVERY = kinds.every()
 
@@ -59,6 +59,6 @@ def test_a_one_time_output_is_not_offered_for_reference() -> None:
 
 def test_the_page_of_a_kind_with_every_trait_is_written_as_reviewed() -> None:
     below = replace(WHOLE, part_of=Parent("TLSEdge", "edge_id"), one_time=None, unique=False)
-    pages = [kind_page.page(kind) for kind in (*KINDS.values(), below)]
+    pages = [kind_page.page(kind) for kind in (*KINDS.values(), SILENT, below)]
     pages += [kind_page.index([WHOLE, *KINDS.values()])]
     compare_golden(Path(__file__).parent / "pages" / "kind-pages.md", "\n----\n".join(pages))

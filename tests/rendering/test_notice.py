@@ -209,5 +209,5 @@ def test_twenty_rows_of_each_sort_are_listed(number: int) -> None:
         ),
     ],
 )
-def test_a_subject_tells_drift_from_health(plan: Plan, subject: str) -> None:
+def test_a_subject_has_drift_and_health_apart(plan: Plan, subject: str) -> None:
     assert build_notice(plan).subject == subject
