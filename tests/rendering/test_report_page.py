@@ -500,7 +500,7 @@ def test_a_chart_has_the_expected_geometry(highest: int) -> None:
         (119, 7.77, 44.97, [0, 16, 32, 48, 64, 80, 96]),
     ],
 )
-def test_bars_have_labels_where_there_is_room(number: int, width: float, first: float, labelled: list[int]) -> None:
+def test_bars_have_labels_where_these_fit(number: int, width: float, first: float, labelled: list[int]) -> None:
     slots = chart.draw_chart([chart.Bar(f"{place}", "", {"x": 1}, place) for place in range(number)]).slots
     assert [place for place, slot in enumerate(slots) if slot.is_labelled] == labelled
     assert (round(slots[0].width, 2), round(slots[0].x, 2)) == (width, first)
