@@ -406,7 +406,7 @@ def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
         if (users := plan.users.get(change.address)) is not None:
             nearest = tuple(sanitize(str(user)) for user in users.nearest)
             row = replace(row, users=nearest, user_count=users.number)
-        if row.risks and (by_entry := by_cause.get(str(change.address))):
+        if by_entry := by_cause.get(str(change.address)):
             row = replace(row, access_risks=tuple(risk for risk in row.risks if risk in by_entry))
         rows.append(row)
     return tuple(rows)
