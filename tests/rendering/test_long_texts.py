@@ -161,9 +161,9 @@ def show_runs(page: str) -> str:
 def annotate(plan: Plan, flavour: Flavour) -> str:
     found = findings.list_findings(plan, flavour=flavour)
     log = sarif.render_sarif(found, version="1", fallback="a.yaml")
-    cut = [line.strip() for line in log.splitlines() if '"text": ' in line and "\\u2026" in line]
+    cut = [line for line in log.splitlines() if '"text": ' in line and "\\u2026" in line]
     report = ci_annotations.render_gitlab(found, fallback="a.yaml")
-    described = [line.strip() for line in report.splitlines() if '"description": ' in line and "\\u2026" in line]
+    described = [line for line in report.splitlines() if '"description": ' in line and "\\u2026" in line]
     return "".join(f"{line}\n" for line in [*ci_annotations.render_github(found).splitlines(), *cut, *described])
 
 

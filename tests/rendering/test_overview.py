@@ -19,9 +19,11 @@ from reconciler.model.problem import Problem
 from reconciler.project.settings.approvals import read_approvals
 from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.outline import ChangeRow, Outline, Variant, build_outline
-from reconciler.rendering.plan.overview import Overview, Status, build_overview
+from reconciler.rendering.plan.overview import Overview, Status, _split, build_overview
 from tests.harness.tiers import examples
+from tests.rendering.crowded import CROWDED
 from tests.rendering.plans import BEHIND, OF_A_BRANCH, REVIEWED, WHOLE, plans
+from tests.rendering.test_text import compare
 
 SHOP = Address("TLSEdge", "shop")
 SEVERAL = st.lists(plans, min_size=2, max_size=3).map(
@@ -277,3 +279,106 @@ def test_an_overview_is_of_one_plan_only_without_other_environments(
     overview = build_overview([of(f"e{place}") for place in range(planned)], unplanned)
     assert overview.is_of_one is is_one
     assert len(overview.environments) == planned + len(unplanned)
+
+
+@pytest.mark.parametrize(
+    ("parts", "common", "rest"),
+    [
+        (["ab", "ab"], "ab", ["", ""]),
+        (["ab", "ba"], "ab", ["", ""]),
+        (["aab", "ab"], "ab", ["a", ""]),
+        (["aaa", "aa", "aab"], "aa", ["a", "", "b"]),
+        (["ab", "cd"], "", ["ab", "cd"]),
+        (["ab"], "ab", [""]),
+        (["", "a"], "", ["", "a"]),
+    ],
+)
+def test_common_parts_are_common_as_often_as_they_are_in_all(parts: list[str], common: str, rest: list[str]) -> None:
+    assert _split(parts) == (tuple(common), [tuple(own) for own in rest])
+
+
+def test_several_plans_are_joined_as_reviewed() -> None:
+    error = Problem("is wrong", "", "TLSEdge/a", code="wrong-type")
+    asked = Approval(
+        "delete", "BotUser", 2, "why", items=(ApprovalItem("BotUser/a", "", "d"), ApprovalItem("BotUser/b", "", "e"))
+    )
+    granted = replace(asked, granted=True, why="another reason")
+    optional = replace(asked, is_optional=True, kind="TLSEdge")
+    change = update(("description", "a", "b"))
+    drifted = replace(change, cause=Cause.DRIFT, address=Address("BotUser", "x"))
+    pending = replace(change, cause=Cause.PENDING, address=Address("BotUser", "y"))
+    compared = Base("main", "0123456789")
+    known: dict[str, Plan] = {
+        "empty": Plan("s"),
+        "ready": Plan("s", changes=(change,)),
+        "wrong": Plan("s", problems=(error, error, replace(error, text="is odd"))),
+        "wrong with changes": Plan("s", changes=(change,), problems=(error,)),
+        "confined": Plan("s", changes=(change,), problems=(replace(error, confined=True),)),
+        "confined and asked": Plan(
+            "s", changes=(change,), problems=(replace(error, confined=True),), approvals=(asked,)
+        ),
+        "asked": Plan("s", changes=(change,), approvals=(asked, granted, optional)),
+        "granted": Plan("s", changes=(change,), approvals=(granted, replace(granted, items=()))),
+        "compared": Plan("s", changes=(replace(change, cause=Cause.THIS_CHANGE), drifted, pending), base=compared),
+        "by others": Plan(
+            "s", changes=(drifted, pending), additions=(replace(drifted, reason=Reason.ADDED),), base=compared
+        ),
+        "compared and empty": Plan("s", base=compared),
+        "behind": Plan("s", changes=(change,), base=replace(compared, behind=1)),
+        "another base": Plan("s", changes=(change,), base=replace(compared, problems=(error,))),
+        "behind too": Plan("s", changes=(change,), base=replace(compared, behind=1)),
+    }
+
+    def list_lines() -> Iterator[str]:
+        several = {**known, "reviewed": REVIEWED, "whole": WHOLE, "of a branch": OF_A_BRANCH, "crowded": CROWDED}
+        named = [replace(plan, environment=name) for name, plan in several.items()]
+        overview = build_overview(named, ["one", "one", "ready"])
+        for name in overview.environments:
+            cells = (
+                f"{name.name}: {name.status.name}",
+                name.state,
+                name.changes,
+                name.access,
+                name.approvals,
+                name.drift,
+            )
+            yield " | ".join(cells)
+        yield from (f"base: {base.behind} {base.problems} in {names}" for base, names in overview.bases)
+        rows = overview.rows
+        for part in (
+            "rule_changes",
+            "problems",
+            "approvals",
+            "access",
+            "forecast",
+            "account",
+            "commit",
+            "counts",
+            "base",
+        ):
+            value = getattr(rows, part)
+            yield from (f"{part}: {row}" for row in (value if isinstance(value, tuple) else (value,)))
+        for row in (*rows.changes, *rows.additions):
+            yield f"{row.address} {row.action} {row.cause} {row.id} {row.position} {row.environments} {len(row.fields)}"
+            yield f"  {row.risks} {row.access_risks} {row.deliveries} {row.user_count}"
+            for own in row.variants:
+                yield f"  {own.environments} {len(own.fields)} {own.deliveries} {own.risks} {own.access_risks}"
+
+    compare("overview-rows.txt", "".join(f"{line}\n" for line in list_lines()))
+
+
+@pytest.mark.parametrize(
+    ("several", "names"),
+    [
+        ([Plan("a"), Plan("b")], ["a", "b"]),
+        ([Plan("a", environment="x"), Plan("b")], ["x", "b"]),
+        ([Plan("a", environment="x"), Plan("b", environment="x")], ["a", "b"]),
+        ([Plan("a", account="1"), Plan("a", account="2")], ["a, 1", "a, 2"]),
+        ([Plan("a", account="1"), Plan("a", account="1")], ["a #1", "a #2"]),
+        ([], []),
+    ],
+)
+def test_each_plan_has_a_name_of_its_own(several: list[Plan], names: list[str]) -> None:
+    assert [row.name for row in build_overview(several).environments] == names
+    unplanned = build_overview(several, ["a", "a", "z"]).environments[len(names) :]
+    assert [row.name for row in unplanned] == ["a (2)" if "a" in names else "a", "z"]

@@ -92,7 +92,7 @@ def name_variables(member: str, known: Member | None, *, shortest: int = 1) -> C
     texts = [(path, sanitize(text)) for path, text in _list_texts(member, known)]
     names = {text: f"${{{{ {path} }}}}" for path, text in texts if len(text) >= shortest or path == "member.name"}
     choices = "|".join(re.escape(text) for text in sorted(names, key=lambda text: (-len(text), text)))
-    pattern = re.compile(f"(?<![A-Za-z0-9])({choices})(?![A-Za-z0-9])")
+    pattern = re.compile(f"(?<![A-Za-z0-9])(?:{choices})(?![A-Za-z0-9])")
     return lambda text: pattern.sub(lambda found: names[found[0]], text)
 
 

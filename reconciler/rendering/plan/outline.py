@@ -484,7 +484,7 @@ def _field(change: FieldChange, words: _Words) -> FieldRow:
 def _both_values(change: FieldChange, words: _Words) -> tuple[DisplayValue | None, DisplayValue | None]:
     """Both values. Of PEM texts with the same certificates the texts themselves, so that the difference is shown."""
     old, new = (None if value is None else words.display(value) for value in (change.old, change.new))
-    if old is None or new is None or old != new or not (old.is_decoded or new.is_decoded):
+    if old is None or new is None or old != new:
         return old, new
     written = words.as_written()
     old_text, new_text = written.display(change.old), written.display(change.new)
