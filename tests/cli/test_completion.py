@@ -4,13 +4,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
+import click
 import pytest
 from click.shell_completion import CompletionItem
 
 from reconciler.cli.main import reconciler
 from reconciler.cli.terminal import addresses
 from reconciler.cli.terminal.completions import BashCompletion
+from reconciler.project import discovery
+from reconciler.project.files import Unreadable
 from tests.harness.project import Shell
 
 
@@ -63,6 +67,13 @@ def test_addresses_are_those_of_files_that_may_be_manifests(tmp_path: Path) -> N
     found = addresses._read_addresses(tmp_path)
     names = ("found-0", "found-1", "found-2", "large", "last", "latin")
     assert sorted(found) == [f"BotUser/{name}" for name in names]
+
+
+def test_the_current_folder_is_completed_in_a_project_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for found, expected in ((Path("above"), Path("above")), (Unreadable("of another user", "own it"), Path())):
+        monkeypatch.setattr(discovery, "find_project", Mock(side_effect=[found]))
+        context = click.Context(reconciler.get_command(click.Context(reconciler), "plan") or reconciler)
+        assert addresses.project_of(context) == expected
 
 
 def test_a_project_of_many_files_is_read_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -309,6 +309,8 @@ def test_a_kind_lists_the_manifest_keys_that_it_supports(shell: Shell, kind: str
     [
         ("BotUser.lifecycle.protct", "unknown field 'protct' in BotUser.lifecycle; did you mean protect?"),
         ("BotUser.moved.x", "unknown field 'x' in BotUser.moved; it is a single value"),
+        ("BotUser.rotate.x", "unknown field 'x' in BotUser.rotate; its fields are "),
+        ("TunnelCredential.lifecycle.token", "unknown field 'token' in TunnelCredential.lifecycle; "),
     ],
 )
 def test_an_unknown_key_within_a_manifest_key_is_an_error(shell: Shell, path: str, text: str) -> None:

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.cli.fleets import progress, running
+from reconciler.cli.fleets import applying, progress, running
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.terminal import output, signals
 from reconciler.fleet import dask_cluster
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.runs import lease_of
 from reconciler.fleet.worker_process import run_task_here
-from reconciler.model.fleet import Run, RunVerb
+from reconciler.model.fleet import Member, Run, RunVerb, Selector
 from reconciler.operations.errors import ChangedWaves
 from reconciler.operations.runtime import Runtime
 from reconciler.store.errors import Locked, Unavailable
@@ -173,3 +173,20 @@ def test_a_plan_is_held_while_it_is_applied(plan: str) -> None:
 
     asyncio.run(work())
     assert held == ([f"{lease_of(plan)} applied", "inside", "released"] if plan else ["inside"])
+
+
+@pytest.mark.parametrize(
+    ("member", "selector", "is_selected"),
+    [
+        ("acme", {}, True),
+        ("acme", {"tier": ("gold",)}, True),
+        ("acme", {"tier": ("silver",)}, False),
+        ("gone", {}, False),
+    ],
+)
+def test_a_plan_is_applied_to_selected_members_that_the_fleet_still_has(
+    member: str, selector: Selector, is_selected: bool
+) -> None:
+    members = {"acme": Member("acme", {"tier": "gold"})}
+    session: Any = SimpleNamespace(fleet=SimpleNamespace(members=members), options=FleetOptions(selector=selector))
+    assert applying._is_selected(session, member) is is_selected
