@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import cycle
 
 import pytest
@@ -17,7 +17,8 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, Risk
 from reconciler.model.plan import Approval, ApprovalItem, Base, Call, Plan, Verb
 from reconciler.model.problem import Problem, Severity
-from reconciler.rendering.plan.markdown import LIMIT, Cover, marker, render_markdown
+from reconciler.rendering.plan.markdown import LIMIT, Cover, Page, marker, render_changes, render_markdown
+from reconciler.rendering.plan.outline import build_outline
 from reconciler.rendering.plan.phrases import Flavour, Selected
 from reconciler.rendering.text_tools import count
 from tests.harness.tiers import examples
@@ -367,3 +368,54 @@ def test_many_entries_of_approvals_are_folded_and_more_are_named(few: int, many:
     assert ("\nFor the entries of `approvals.yaml`: `reconciler plan --fail-on approvals`.\n" in page) is (
         form == "named"
     )
+
+
+def list_places(number: int, action: Action) -> tuple[Change, ...]:
+    fields = (FieldChange("description", "a", "b", cause=Cause.THIS_CHANGE),)
+    return tuple(
+        Change(Address("TLSEdge", f"{action}-{place}"), action, Reason.FIELDS, fields=fields) for place in range(number)
+    )
+
+
+def test_each_part_uses_the_room_that_it_has() -> None:
+    """Changes, additions and calls for each room: how long the part is, and what it leaves out."""
+
+    def list_lines() -> Iterator[str]:
+        for deletions, updates in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 1), (1, 3)):
+            changes = (*list_places(deletions, Action.DELETE), *list_places(updates, Action.UPDATE))
+            page = Page(build_outline(Plan("prod", changes=changes)), Cover(), Flavour.PLAN)
+            yield f"{deletions} deletions, {updates} updates"
+            yield f"  reserved: {[page.reserve(page.rows.changes, room) for room in (0, 3, 20, 40, 70, 90, 200, 400)]}"
+            before = ""
+            for room in (*range(80), *range(80, 620, 9)):
+                text, collapsed, omitted = page.fit_changes(page.rows.changes, room)
+                found = f"{len(text)}, {collapsed} collapsed, {len(omitted)} omitted"
+                if found != before:
+                    yield f"  room for {room}: {found}"
+                before = found
+        for number in (1, 9, 10, 11, 100):
+            calls = tuple(
+                Call(
+                    f"{place}", Address("TLSEdge", f"e{place}"), Verb.UPDATE, f"/e/{place}", needs=("0",) * (place > 0)
+                )
+                for place in range(number)
+            )
+            page = Page(build_outline(Plan("prod", calls=calls)), Cover(), Flavour.PLAN)
+            for room in (0, 100, 117, 118, 119, 150, 200, 300, 500, 900, 9_000):
+                text, omitted_calls = page.fit_calls(room)
+                yield f"{number} calls, room for {room}: {len(text)}, {omitted_calls} omitted"
+        drifted = (*list_places(2, Action.DELETE), *list_places(40, Action.UPDATE))
+        added = tuple(replace(change, parent=Address("TLSEdge", "x")) for change in list_places(40, Action.DELETE))
+        plan = Plan("prod", changes=drifted, additions=added)
+        for limit in (0, 600, 900, 1_200, 1_500, 3_000, 5_000, 9_000, 20_000):
+            page_of_changes = render_changes(plan, limit=limit)
+            assert len(page_of_changes) <= limit or limit < 600
+            yield f"limit {limit}: {len(page_of_changes)} {page_of_changes.splitlines()[-1][:100]}"
+        causes = (Cause.DRIFT, Cause.THIS_CHANGE, Cause.PENDING)
+        mixed = tuple(replace(change, cause=causes[place % 3]) for place, change in enumerate(drifted))
+        of_branch = Page(build_outline(Plan("prod", changes=mixed, base=Base("main", "c0ffee"))), Cover(), Flavour.PLAN)
+        for room in (0, 300, 500, 700, 1_000, 1_300, 1_600, 2_000, 3_000, 6_000, 9_000):
+            text, collapsed, omitted = of_branch.changes(room)
+            yield f"groups, room for {room}: {len(text)}, {collapsed} collapsed, {len(omitted)} omitted"
+
+    compare("rooms.txt", "".join(f"{line}\n" for line in list_lines()))

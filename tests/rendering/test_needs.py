@@ -14,7 +14,10 @@ from reconciler.model.problem import Problem
 from reconciler.model.rule_change import RuleChange, RuleRisk
 from reconciler.rendering.plan.needs import Need, headline, list_needs
 from reconciler.rendering.plan.outline import build_outline
-from tests.rendering.plans import OF_A_BRANCH, REVIEWED, plans
+from reconciler.rendering.plan.overview import build_overview
+from tests.rendering.crowded import CROWDED
+from tests.rendering.plans import OF_A_BRANCH, REVIEWED, WHOLE, plans
+from tests.rendering.test_text import compare
 
 DOMAIN = Address("ReservedDomain", "old")
 ROUTE = Address("HTTPSEdgeRoute", "admin")
@@ -134,3 +137,48 @@ def test_an_approval_of_all_changes_has_the_reason_of_its_rule(why: str, is_of_a
     items = (ApprovalItem("*", "", "1"),) if is_of_all else DELETE.items
     (need, *_) = needs_of(Plan("prod", changes=(GONE,), approvals=(replace(DELETE, why=why, items=items),)))
     assert text in need.text
+
+
+def test_the_needs_of_plans_are_as_reviewed() -> None:
+    several = [replace(plan, environment=f"e{place}") for place, plan in enumerate((CROWDED, REVIEWED, WHOLE))]
+    found = {
+        "crowded": build_outline(CROWDED),
+        "crowded without a base": build_outline(replace(CROWDED, base=None)),
+        "crowded without approvals": build_outline(replace(CROWDED, approvals=())),
+        "whole": build_outline(WHOLE),
+        "together": build_overview(several).rows,
+    }
+    lines = []
+    for name, rows in found.items():
+        listed = list_needs(rows, "«{}»".format)
+        lines += [f"{name}: {headline(listed)}"]
+        lines += [
+            f"  {need.text} {need.details} {need.changes} {need.more} severe {need.is_severe} "
+            f"required {need.is_required} {need.environments} {need.access is not None}"
+            for need in listed
+        ]
+    compare("needs.txt", "".join(f"{line}\n" for line in lines))
+
+
+def test_an_approval_is_about_the_entry_points_with_its_risk() -> None:
+    def change(verdict: Verdict, *places: str) -> tuple[AccessChange, ...]:
+        return tuple(AccessChange(f"https://{place}", verdict, "a", "b", "", True, (), "") for place in places)
+
+    items = (ApprovalItem("https://a", "", "d"), ApprovalItem("https://b", "", "d"))
+    asked = Approval("widens_access", "*", 2, "widens access", items=items)
+    access = (*change(Verdict.WIDENS, "a", "b"), *change(Verdict.LOCKS_OUT, "b"), *change(Verdict.WIDENS, "c"))
+    separate = (*access[:3], replace(access[3], after="c"))
+    found = list_needs(build_outline(Plan("prod", access=separate, approvals=(asked,))), str)
+    assert [(need.text.split(" ")[0], need.is_required) for need in found] == [
+        ("https://a,", True),
+        ("https://b", False),
+        ("https://c", False),
+    ]
+
+
+@pytest.mark.parametrize(("number", "text"), [(1, "An error has"), (2, "2 errors have"), (1234, "1,234 errors have")])
+def test_errors_are_one_need(number: int, text: str) -> None:
+    wrong = tuple(Problem(f"wrong {place}", code="x") for place in range(number))
+    (need,) = list_needs(build_outline(Plan("prod", problems=wrong)), str)
+    assert need == Need(f"{text} to be corrected, listed below.", is_severe=True, is_required=True)
+    assert list_needs(build_outline(Plan("prod")), str) == []

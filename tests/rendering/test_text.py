@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -340,3 +341,15 @@ def test_the_signs_of_drift_are_explained_beside_drift(parts: tuple[str, ...]) -
     change = Change(PAYMENTS, Action.DELETE, Reason.ADDED, parent=PAYMENTS)
     page = text.render_text(Plan("prod", **dict.fromkeys(parts, (change,))), flavour=Flavour.DRIFT)  # type: ignore[arg-type]
     assert ("Differences: - on the platform, + in the manifests" in page) is bool(parts)
+
+
+def test_calls_are_in_columns_where_they_fit() -> None:
+    lines = []
+    for number, width in product((1, 9, 10, 100), (40, 47, 48, 49, 50, 51)):
+        calls = tuple(
+            Call(f"{place}", PAYMENTS, Verb.UPDATE, f"/edges/{place}", needs=("1",) * (place > 1))
+            for place in range(number)
+        )
+        page = text.render_text(Plan("prod", calls=calls), width=width).partition("\n\n")[0].splitlines()
+        lines += [f"{number} in {width}:", *(page[1:] if number == 1 else [*page[1:3], "…", *page[-2:]])]
+    compare("calls.txt", "".join(f"{line}\n" for line in lines))

@@ -156,7 +156,7 @@ class _Page:
             left = (room - sum(map(len, parts))) // (len(rows) - number) if number else room // 2
             if len(rows) == 1:
                 left = room
-            share = left - len(head) - len(foot) - 40
+            share = left - len(head) - len(foot)
             if share < _LEAST:
                 left_out = count(len(rows) - number, "more shape" if number else "shape")
                 parts.append(f"Diffs of {left_out} omitted.\n\n")

@@ -44,6 +44,7 @@ from reconciler.rendering.text_tools import count
 
 LIMIT = 60_000  # characters: GitHub accepts 65,536 per comment
 _NOTE = 400  # characters, reserved for the note about omissions
+_SENTENCE = 70  # characters, reserved for a sentence about omissions
 _LONGEST_LINE = 400  # characters of a line in a diff: enough for a certificate in base64
 _FEW = 40  # lines of one field's diff
 _CALLS_SHARE = 0.25  # of the room, reserved for the calls
@@ -92,7 +93,7 @@ def render_changes(plan: Plan, *, flavour: Flavour = Flavour.PLAN, limit: int = 
     """The changes and additions alone, in at most `limit` characters: as part of another page."""
     page = Page(build_outline(plan), Cover(), flavour)
     added = page.fit_additions(limit * 2 // 3)
-    text, collapsed, omitted = page.changes(limit - len(added))
+    text, collapsed, omitted = page.changes(limit - len(added) - _SENTENCE)
     if omitted:
         return f"{added}{text}{' and '.join(_describe_omitted(omitted))}.\n"
     return f"{added}{text}{count(collapsed, 'change')} without fields.\n" if collapsed else added + text
