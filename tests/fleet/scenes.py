@@ -159,6 +159,7 @@ class Scene:
             self.lines.append(f"raises {type(error).__name__}: {error}")
         else:
             self.lines.append(": ".join(filter(None, (f"the run is {ended.state}", ended.reason))))
+        assert "_watch" not in repr(asyncio.all_tasks())
         self.lines.append(f"locks {', '.join(f'{name} {number} times' for name, number in self.records.locks.items())}")
 
     def note(self, progress: FleetProgress) -> None:

@@ -80,6 +80,20 @@ async def test_a_caller_that_leaves_cancels_what_runs(monkeypatch: pytest.Monkey
     assert (work.taken, sorted(work.cancelled)) == (["a", "b"], ["a", "b"])
 
 
+async def test_a_caller_that_has_seen_enough_ends_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Work(monkeypatch)
+    ends = LocalPool(CONTEXT, at_once=2).run(work.tasks())
+    work.go.set()
+    assert (await anext(ends)).task.member == "a"
+    work.go.clear()
+    await settle()
+    running = len(work.running)
+    await ends.aclose()
+    assert "_feed" not in repr(asyncio.all_tasks())
+    await settle()
+    assert len(work.running) == running
+
+
 async def test_an_error_of_the_caller_ends_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     async def tasks() -> AsyncIterator[Task]:
         yield make_task(Path("/srv"), "a")

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from reconciler.fleet import validate as fleet_validate
 from reconciler.fleet.validate import FleetValidation, ProjectValidation, _merge, check_variables, validate_fleet
 from reconciler.model.fleet import FleetProject
 from reconciler.model.problem import Position, Problem
 from reconciler.operations.results import ValidationResult
 from reconciler.operations.runtime import Runtime
+from reconciler.operations.validate import make_placeholder
 from reconciler.project.fleets.load import load_fleet
 from reconciler.project.fleets.waves import assign_waves
+from reconciler.project.settings.config import Config, load_config
 from tests.harness.golden import compare_golden
 
 FLEET = """\
@@ -266,3 +271,28 @@ def test_every_problem_is_reported_once_in_order(tmp_path: Path, below: str) -> 
     if below:
         assert text.count(f"{below}/") == len(re.findall(r"\w:\d+:\d+: |: projects ", text))
     compare_golden(Path(__file__).with_name("validate.txt"), text.replace(f"{below}/", "") if below else text)
+
+
+def test_projects_are_read_with_the_environment_of_the_caller_or_of_the_process(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def load(root: Path, environ: Mapping[str, str], environment: str | None, placeholder: object) -> Config:
+        seen.append((root, dict(environ), environment, placeholder))
+        return load_config(root, environ, environment, placeholder)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fleet_validate, "load_config", load)
+    monkeypatch.setenv("RECONCILER_ENV", "live")
+    monkeypatch.setenv("OF_THE_PROCESS", "1")
+    fleet = load_fleet(folder)
+    own = {name: value for name, value in os.environ.items() if name != "RECONCILER_ENV"}
+    for runtime, environ in ((Runtime(environ={"RECONCILER_ENV": "x", "A": "b"}), {"A": "b"}), (None, own)):
+        for check in (
+            lambda runtime: validate_fleet(folder, runtime=runtime),
+            lambda runtime: check_variables(fleet, folder, runtime),
+        ):
+            seen.clear()
+            check(runtime)
+            read = [entry for entry in seen if entry[3] is make_placeholder]
+            assert read == [(folder / name, environ, None, make_placeholder) for name in ("base", "shop")]
