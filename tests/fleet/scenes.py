@@ -68,6 +68,7 @@ class Scene:
     options: Mapping[str, Any] = field(default_factory=dict)
     limits: Mapping[str, Any] = field(default_factory=dict)
     held: Collection[str] = ()  # leases that a worker has
+    loses_at_end: bool = False  # the lock, while the end of the run is written
     hidden: Collection[str] = ()  # members and projects that the fleet file does not have any more
 
     moment: float = 500.0
@@ -224,6 +225,8 @@ class MemoryRecords:
 
     async def update_run(self, run: str, state: RunState, reason: str) -> Run:
         assert run == "r1"
+        if self.scene.loses_at_end:
+            self.scene.lose_lock()
         self.run = replace(self.run, state=state, reason=reason)
         return self.run
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import re
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -643,6 +644,8 @@ SCENES = [
     Scene("a stop at the end", {"acme": 0}, {"acme/web": [Scene.set_stop]}),
     Scene("a lost lock", {"a": 0, "b": 0, "c": 0}, {"a/web": [Scene.lose_lock]}),
     Scene("a lost lock at the end of a wave", TWO, {"acme/web": [Scene.lose_lock]}),
+    Scene("a lost lock at the last task", {"acme": 0}, {"acme/web": [Scene.lose_lock]}),
+    Scene("a lost lock while the end is written", {"acme": 0}, loses_at_end=True),
     Scene("starts at random times", {"a": 0, "b": 0, "c": 0, "d": 1},
           limits={"members_at_once": 2, "start_spread": 8.0}),
 ]  # fmt: skip
@@ -719,7 +722,8 @@ def test_progress_estimates_the_rest_from_the_rate() -> None:
     for rate, seconds in ((0.5, 10.0), (2.0, 2.5), (0.0, None)):
         progress = FleetProgress(states, "all", rate)
         assert (progress.total, progress.ended_tasks, progress.remaining_seconds) == (10, 5, seconds)
-    assert coordinator.MAX_ATTEMPTS == 10  # as documented
+    backoff = inspect.signature(coordinator.execute).parameters["backoff"].default
+    assert (coordinator.MAX_ATTEMPTS, backoff) == (10, 1.0)  # as documented
 
 
 async def test_a_time_that_has_passed_is_not_waited_for() -> None:

@@ -496,6 +496,7 @@ async def test_a_task_is_submitted_with_its_function_and_version_under_a_new_key
     pool = DaskPool(cast("Client", cluster), "tcp://x", stub_tasks.work)
     task = make_task(tmp_path, "acme")
     assert [end.error for end in await run_all(pool, [task, task], resubmit=False)] == ["", ""]
+    assert "watch_cluster" not in repr(asyncio.all_tasks())
     assert submitted == [(run_on_worker, stub_tasks.work, task, reconciler.__version__)] * 2
     names = [asked["key"] for asked in cluster.asked]
     assert {name[:2] for name in names} == {("fleet_plan", f"{stub_tasks.RUN}/acme/tunnels")}

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clock import MachineClock
 from reconciler.engine.ports import Failure, Refused
-from reconciler.fleet import coordinator, reviews, shapes, worker
+from reconciler.fleet import checkouts, coordinator, reviews, shapes, worker
 from reconciler.fleet.assignments import Assignment, FileCache
 from reconciler.fleet.keys import KeyNotFound
 from reconciler.fleet.local_pool import LocalPool
@@ -1354,3 +1354,18 @@ def test_a_stop_is_for_all_tasks_of_the_process() -> None:
     context.stop()
     assert [stop.is_set() for stop in stops] == [True, True]
     assert re.fullmatch(rf"{re.escape(socket.gethostname())}:{os.getpid()}", context.name)
+
+
+def test_the_files_of_a_task_are_those_of_its_commit_or_of_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def fetch(*words: Any) -> Path:
+        seen.append(words)
+        return Path("/checkout")
+
+    monkeypatch.setattr(checkouts, "fetch_checkout", fetch)
+    attempt = attempt_of(RUNNING)
+    assert worker._find_folder(attempt.task, attempt.context) == Path("/srv")
+    assert seen == []
+    assert worker._find_folder(replace(attempt.task, commit="c0ffee"), attempt.context) == Path("/checkout")
+    assert seen == [("/srv", "c0ffee", Path("cache"))]
