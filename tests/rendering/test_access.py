@@ -352,3 +352,11 @@ def test_a_row_has_twelve_resources(number: int) -> None:
     more = [f"and {number - 12} more"] if number > 12 else []
     for place in (4, 5):
         assert [data["texts"][index] for index in data["rows"][0][place]] == [*names[:12], *more]
+
+
+@pytest.mark.parametrize("length", [999, 1000, 1001])
+def test_a_text_of_the_list_has_at_most_a_thousand_cells(length: int) -> None:
+    entry = AccessEntry("https://a", "https", "a", 443, "", False, "public", "x" * length, True)
+    texts = access_list.build_list([entry], [], build_outline(Plan("prod")), Flavour.PLAN).data["texts"]
+    assert [len(text) for text in texts] == [min(length, 1000)]
+    assert texts[0].endswith("…") is (length > 1000)

@@ -113,6 +113,12 @@ def test_a_page_has_the_expected_elements(name: str) -> None:
     compare_golden(Path(__file__).parent / "pages" / f"page-{name}.txt", outline(PAGES[name]()))
 
 
+def test_a_page_has_no_blanks_that_its_templates_have() -> None:
+    page = PAGES["empty"]()
+    shown = re.sub(r"<(style|script)>.*?</\1>", r"<\1>", re.sub("'?sha256-[^&]*", "sha256-…", page), flags=re.DOTALL)
+    compare_golden(Path(__file__).parent / "pages" / "page-empty.html", shown)
+
+
 @pytest.mark.parametrize("number", [500, 501, 502])
 def test_five_hundred_rows_of_access_and_problems_are_listed(number: int) -> None:
     access = [replace(row, cause=Cause.PENDING) for row in list_access(number)]
@@ -594,7 +600,8 @@ def test_boxes_do_not_overlap_and_are_within_the_diagram(plan: Plan) -> None:
             assert abs(x - other_x) >= diagram.WIDTH or abs(y - other_y) >= diagram.HEIGHT
 
 
-def test_a_diagram_of_too_many_resources_is_omitted() -> None:
-    policies = (Address("IPPolicy", str(number)) for number in range(diagram.MOST + 1))
+@pytest.mark.parametrize(("number", "drawn"), [(1500, 1500), (1501, 0)])
+def test_a_diagram_of_too_many_resources_is_omitted(number: int, drawn: int) -> None:
+    policies = (Address("IPPolicy", str(place)) for place in range(number))
     plan = Plan("prod", changes=tuple(change(policy, Action.CREATE) for policy in policies))
-    assert diagram.draw_diagram(plan).boxes == ()
+    assert len(diagram.draw_diagram(plan).boxes) == drawn

@@ -48,3 +48,8 @@ def test_values_have_the_places_that_they_come_from(width: int) -> None:
     assert "s3cret" not in text
     assert max(map(terminal_text.width, text.splitlines())) <= width
     compare_golden(Path(__file__).parent / "pages" / f"provenance-{width}.txt", text + "\n")
+
+
+def test_each_value_has_its_value_on_the_platform() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        render_provenance("TLSEdge/shop", TRACES[:1], (), 80)

@@ -533,3 +533,20 @@ def test_bars_are_labeled_with_the_date_and_described_with_the_time() -> None:
     ]
     assert bars[0].parts == {"update": 1, "delete": 0, "unchanged": 0}
     assert bars[1].parts == {"create": 2, "other": 0, "update": 0, "delete": 5}
+
+
+def test_kinds_are_ordered_by_current_drift_then_by_periods_then_by_name() -> None:
+    a, b, c, d = (Address(kind, "x") for kind in ("BotUser", "IPPolicy", "TLSEdge", "WeightedBackend"))
+    checks = [
+        drift_check(1, *map(platform_change, (a, b, c))),
+        drift_check(2),
+        drift_check(3, *map(platform_change, (b, c))),
+    ]
+    checks += [drift_check(4), drift_check(5, platform_change(c), platform_change(d))]
+    rows = report_page._kinds(list_drift_periods(checks), 6 * DAY)
+    assert [(row.kind, row.current, row.periods, row.longest, row.share) for row in rows] == [
+        ("TLSEdge", 1, 3, "1 day", 100),
+        ("WeightedBackend", 1, 1, "1 day", 33),
+        ("IPPolicy", 0, 2, "1 day", 67),
+        ("BotUser", 0, 1, "1 day", 33),
+    ]

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.languages.yaml import reader as yaml
 from reconciler.model.address import Address
-from reconciler.model.kind import Kind
+from reconciler.model.fields.field import fields_of
+from reconciler.model.kind import Kind, PartOf
 from reconciler.project.fleets.fleet_file import FleetFile
 from reconciler.project.settings.project_file import ProjectFile
+from reconciler.rendering.schemas import fleet, policy
 from reconciler.rendering.schemas import manifest as manifest_schema
 from reconciler.rendering.schemas import project as project_schema
 from reconciler.rendering.schemas.access_tests import access_tests_schema
 from reconciler.rendering.schemas.fleet import fleet_schema
+from tests.harness.golden import compare_golden
 from tests.harness.schemas import check_schema
 from tests.kinds import manifests
+from tests.rendering.made_up_kinds import KINDS, PLAIN, SILENT, WHOLE, Provider
 
 ROOT = Path(__file__).parents[2]
 EVERY = kinds.every()
@@ -289,3 +295,18 @@ def test_the_schema_of_access_tests_accepts_the_examples_of_the_page() -> None:
 def test_the_schema_of_access_tests_finds_typos_and_wrong_types(file: Path) -> None:
     value = read_tests(file.read_text(encoding="utf-8").partition("# ")[0])
     assert ACCESS_TESTS.is_valid(value) != (file.stem in FOUND_BY_SCHEMA)
+
+
+def test_the_schema_of_a_kind_with_every_trait_is_as_reviewed() -> None:
+    found = {
+        "document": manifest_schema.document(WHOLE),
+        "entry": manifest_schema._entry(replace(WHOLE, part_of=PartOf("TLSEdge", "url"))),
+        "references": manifest_schema.reference_definitions([WHOLE, PLAIN]),
+        "spec of a file": manifest_schema.document(KINDS["file"])["properties"].keys() - {"spec"},
+        "undescribed": manifest_schema.document(SILENT)["description"],
+        "defaults": project_schema._defaults_of(WHOLE),
+        "patch": project_schema._patch(PLAIN),
+        "policy or file": [shape(fields_of(Provider)) for shape in (policy._object, fleet._object)],
+    }
+    text = json.dumps(found, indent=1, ensure_ascii=False, default=sorted)
+    compare_golden(Path(__file__).parent / "pages" / "made-up-schemas.json", text + "\n")

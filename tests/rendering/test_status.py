@@ -145,6 +145,7 @@ LARGE = replace(
 )
 SMALL = build_status(sync=Sync(Synced.YES, NOW - 2 * DAY, is_now=False, pending=NAMES[:1], why="unknown: no API key"))
 FORMATS: Mapping[str, Callable[[], str]] = {
+    "text-20": lambda: rendering.render_text(LARGE, 20),
     "text-40": lambda: rendering.render_text(LARGE, 40),
     "text-100": lambda: rendering.render_text(LARGE, 100),
     "markdown": lambda: rendering.render_markdown(LARGE),

@@ -88,6 +88,8 @@ def test_results_of_every_operation_are_summarized_as_reviewed() -> None:
         summarize_access([], {"IPPolicy": "refused"}),
     ]
     assert len(outcomes) == len(Outcome)
+    tones = [summary.tone for summary in summaries]
+    assert tones == [Tone.BAD, Tone.GOOD, Tone.BAD, Tone.BAD, Tone.OPEN, Tone.BAD]
     pages = [*map(render_markdown, summaries), *(outline(render_page(summary)) for summary in summaries[:2])]
     pages.append(json.dumps(list_problems(PROBLEMS), indent=1))
     compare_golden(Path(__file__).parent / "pages" / "summaries.txt", "\n----\n".join(pages) + "\n")

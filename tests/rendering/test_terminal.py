@@ -21,10 +21,12 @@ def list_fields(fields: tuple[Field, ...], above: str = "") -> Iterator[tuple[st
 
 def test_kinds_and_fields_with_every_trait_are_explained() -> None:
     pages = [
-        f"{name}, {width} cells:\n{terminal.page(kind, width)}" for name, kind in KINDS.items() for width in (40, 100)
+        f"{name}, {width} cells:\n{terminal.page(kind, width)}"
+        for name, kind in KINDS.items()
+        for width in (20, 40, 100)
     ]
     fields = list(list_fields(WHOLE.fields))
-    pages += [terminal.field_page(WHOLE, path, field, width) for path, field in fields for width in (30, 100)]
+    pages += [terminal.field_page(WHOLE, path, field, width) for path, field in fields for width in (17, 30, 100)]
     pages += [terminal.listing([WHOLE, PLAIN])]
     compare_golden(Path(__file__).parent / "pages" / "explain.txt", "\n----\n".join(pages) + "\n")
 

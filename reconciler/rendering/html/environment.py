@@ -67,7 +67,6 @@ def _environment() -> jinja2.Environment:
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
-        lstrip_blocks=True,
     )
     environment.filters["prose"] = format_prose
     return environment
