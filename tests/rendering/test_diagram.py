@@ -49,7 +49,8 @@ OVER = [  # arrows above and below a column with one box
     change(MIDDLE, Ref(policy("left4"))),
     *(change(Address("IPPolicyRule", f"right{place}"), Ref(MIDDLE), Ref(policy(f"left{place}"))) for place in range(9)),
 ]
-PLANS = {
+PLANS: dict[str, list[Change]] = {
+    "nothing": [],
     "islands": [*chain("a", 2), *chain("b", 2), *chain("c", 2), *chain("d", 2), *chain("e", 5)],
     "alone": [*chain("p", 3), *(change(policy(f"alone-{place}")) for place in range(16))],
     "folded-10": star("s", 10, end=False),

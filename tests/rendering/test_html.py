@@ -115,8 +115,8 @@ def test_a_page_has_the_expected_elements(name: str) -> None:
 
 def test_a_page_has_no_blanks_that_its_templates_have() -> None:
     page = PAGES["empty"]()
-    shown = re.sub(r"<(style|script)>.*?</\1>", r"<\1>", re.sub("'?sha256-[^&]*", "sha256-…", page), flags=re.DOTALL)
-    compare_golden(Path(__file__).parent / "pages" / "page-empty.html", shown)
+    markup = re.sub(r"<(style|script)>.*?</\1>", r"<\1>", re.sub("'?sha256-[^&]*", "sha256-…", page), flags=re.DOTALL)
+    compare_golden(Path(__file__).parent / "pages" / "page-empty.html", markup)
 
 
 @pytest.mark.parametrize("number", [500, 501, 502])
