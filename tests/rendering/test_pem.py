@@ -6,14 +6,16 @@ import base64
 import hashlib
 import html
 import json
+import re
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from ipaddress import IPv4Address
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
 from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,6 +37,7 @@ from reconciler.rendering.plan.text import render_text
 from reconciler.rendering.wire.plan_json import write_plan
 from tests.harness.tiers import examples
 from tests.kinds import pems
+from tests.rendering.test_text import compare
 
 KEY = ec.derive_private_key(7, ec.SECP256R1())
 HOSTILE = ("</details><script>alert(1)</script>`@all", "\x1b[31m\n::error::x\u202e\r (a), expires 2099-01-01")
@@ -281,3 +284,73 @@ def test_a_block_ends_at_its_own_label() -> None:
         assert pem.describe(key) == (pem.PRIVATE_KEY, '"after"')
     open_key = "-----BEGIN PRIVATE KEY-----\nabc\n-----BEGIN CERTIFICATE-----\nx"
     assert pem.conceal(open_key) == f"{pem.PRIVATE_KEY}\n-----BEGIN CERTIFICATE-----\nx"
+
+
+def certify(subject: x509.Name, names: Sequence[x509.GeneralName] = ()) -> str:
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(KEY.public_key())
+    builder = builder.serial_number(1).not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+    builder = builder.not_valid_after(datetime(2027, 1, 2, tzinfo=UTC))
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(KEY, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode("ascii")
+
+
+def export(key: rsa.RSAPublicKey | ed25519.Ed25519PublicKey | x25519.X25519PublicKey) -> str:
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    return key.public_bytes(serialization.Encoding.PEM, form).decode("ascii")
+
+
+def test_every_form_of_pem_is_described_as_reviewed() -> None:
+    directory = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "dir")])
+    kinds: list[x509.GeneralName] = [
+        x509.DirectoryName(directory),
+        x509.OtherName(x509.ObjectIdentifier("1.2.3.4"), b"\x05\x00"),
+        x509.RegisteredID(x509.ObjectIdentifier("1.2.3.5")),
+        x509.IPAddress(IPv4Address("192.0.2.1")),
+        x509.RFC822Name("a@example.com"),
+        x509.UniformResourceIdentifier("https://a"),
+    ]
+    common = [x509.Name([x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, "o" * n)]) for n in (60, 61, 62)]
+    rsa_key = rsa.RSAPublicNumbers(65537, 2**1023 + 1).public_key()
+    ed_key = ed25519.Ed25519PrivateKey.from_private_bytes(b"k" * 32).public_key()
+    x_key = x25519.X25519PrivateKey.from_private_bytes(b"k" * 32).public_key()
+    one = certify(directory)
+    texts = {
+        "no subject": certify(x509.Name([])),
+        **{f"subject of {len(name.rfc4514_string())}": certify(name) for name in common},
+        "a name of each kind": certify(directory, kinds[:5]),
+        "another name of each kind": certify(directory, kinds[::-1][:5]),
+        **{f"{n} names": certify(directory, [x509.DNSName(f"n{p}") for p in range(n)]) for n in (1, 5, 6, 7)},
+        "long names": certify(directory, [x509.DNSName("n" * n) for n in (64, 65)]),
+        "keys": export(rsa_key) + export(ed_key) + export(x_key),
+        "X509 label": one.replace(" CERTIFICATE", " X509 CERTIFICATE"),
+        "unknown label": one.replace(" CERTIFICATE", " PKCS7"),
+        **{f"line of {n}": f"{'t' * n}\n{one}" for n in (198, 199, 200, 201)},
+        "spaces": one.replace("\n", "  \n  "),
+        "quotes": f'a "b" \\ \x1b\n\n{one}',
+        "private": one + "-----BEGIN EC PRIVATE KEY-----\nx\n-----END EC PRIVATE KEY-----\n",
+        "open private": one + "-----BEGIN EC PRIVATE KEY-----\nx\ny",
+        "open": "-----BEGIN CERTIFICATE-----\nx\n" + one,
+        "end alone": "-----END CERTIFICATE-----\n" + one,
+        "not base64": one.replace("M", "!"),
+        **{f"{n} certificates": f"{one * n}last\n" for n in (9, 10, 11, 12)},
+        "ten and text": f"{one * 9}first\n{one}-----BEGIN X-----\na\n-----END X-----\nlast",
+        "twelve that are no certificates": "-----BEGIN X-----\na\n-----END X-----\n" * 12,
+    }
+    lines = []
+    for name, text in texts.items():
+        lines += [f"{name}:", *(f"  {line}" for line in pem.describe(text) or ("nothing",))]
+        concealed = pem.conceal(text)
+        lines += [f"  concealed: {concealed.splitlines()[-2:]}"] if concealed != text else []
+    for line in (
+        "ssh-ed25519",
+        "ssh-rsa AAAA",
+        pems.ssh_key("me"),
+        f"{pems.ssh_key('a b')}\n",
+        pems.ssh_key("").strip(),
+    ):
+        lines += [f"{line[:12]}: {pem.describe_ssh_key(line)}"]
+    masked = re.sub(
+        r"SHA-?256[ :]([0-9A-Za-z+/]+)…?", lambda found: f"SHA-256 of {len(found[1])}", "\n".join((*lines, ""))
+    )
+    compare("pem.txt", re.sub(r"([a-z])\1{9,}", lambda run: f"{run[1]}×{len(run[0])}", masked))
