@@ -23,6 +23,7 @@ from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.plan.sarif import render_sarif
 from tests.harness.tiers import examples
 from tests.rendering import hostile
+from tests.rendering.crowded import CROWDED
 from tests.rendering.plans import BEHIND, PAYMENTS, REVIEWED, WHOLE, plans
 from tests.rendering.test_text import compare
 
@@ -391,3 +392,23 @@ def test_findings_beyond_a_limit_are_counted(number: int, rest: list[str]) -> No
     limited = limit_findings(found, 2)
     assert limited[:2] == found[:2]
     assert [item.text.removeprefix("… and ").partition(";")[0] for item in limited[2:]] == rest
+
+
+def test_the_findings_of_plans_are_as_reviewed() -> None:
+    lines = []
+    for name, plan in {"crowded": CROWDED, "whole": WHOLE, "reviewed": REVIEWED, "behind": BEHIND}.items():
+        for flavour in Flavour:
+            found = list_findings(plan, flavour=flavour, prefix="infra/")
+            lines += [f"{name}, {flavour}: {len(found)}"]
+            for item in found:
+                place = f"{item.file}:{item.line}:{item.column}"
+                marks = f"{item.code} {item.cause} {'deletion' if item.is_deletion else ''} {len(item.deliveries)}"
+                lines += [f"  {item.level} {item.id} {place} {item.subject} | {marks}", f"    {item.message[:300]}"]
+                lines += [f"    in full {len(item.text)}, in brief {len(item.brief)}"] if len(item.text) > 300 else []
+    compare("findings.txt", "".join(f"{line}\n" for line in lines))
+
+
+def test_a_log_of_code_scanning_is_as_reviewed() -> None:
+    found = list_findings(WHOLE)
+    compare("findings.sarif", render_sarif(found, version="1.2", fallback="a b.yaml"))
+    compare("findings.gitlab", ci_annotations.render_gitlab(found, fallback="a.yaml"))
