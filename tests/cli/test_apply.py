@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import click
 import jsonschema
@@ -168,6 +169,31 @@ def test_an_option_beside_a_plan_file_is_refused_by_name_unless_it_is_of_the_app
                 apply._check_options(options, Path("p.json"), partial=False, max_age=None)
             assert refused.value.code == 64
             assert refused.value.lines[0].startswith(f"error: {' and '.join(flags)} cannot be combined with a plan")
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "partial", "max_age", "wait"),
+    [
+        ((), ".reconciler/plan.json", False, None, None),
+        (("build/p.json", "--partial"), "build/p.json", True, None, None),
+        (("--max-age", "2h", "--wait"), ".reconciler/plan.json", False, 7200, 600.0),
+        (("--wait", "--wait-timeout", "90s"), ".reconciler/plan.json", False, None, 90.0),
+    ],
+)
+def test_a_reviewed_apply_reads_the_file_that_pipelines_write_unless_another_is_named(
+    shell: Shell,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    file: str,
+    partial: bool,
+    max_age: int | None,
+    wait: float | None,
+) -> None:
+    apply_reviewed = Mock(return_value=0)
+    monkeypatch.setattr(apply, "_apply_reviewed", apply_reviewed)
+    assert shell("apply", *words, "--reviewed", "-y").code == 0
+    ((_, *given),) = (call.args for call in apply_reviewed.mock_calls)
+    assert given == [Path(file), partial, max_age, wait, True]
 
 
 # --- at a terminal
