@@ -10,8 +10,9 @@ import click
 import pytest
 from click.shell_completion import CompletionItem
 
+from reconciler import kinds
 from reconciler.cli.main import reconciler
-from reconciler.cli.terminal import addresses
+from reconciler.cli.terminal import addresses, lookup
 from reconciler.cli.terminal.completions import BashCompletion
 from reconciler.project import discovery
 from reconciler.project.files import Unreadable
@@ -67,6 +68,17 @@ def test_addresses_are_those_of_files_that_may_be_manifests(tmp_path: Path) -> N
     found = addresses._read_addresses(tmp_path)
     names = ("found-0", "found-1", "found-2", "large", "last", "latin")
     assert sorted(found) == [f"BotUser/{name}" for name in names]
+
+
+def test_the_fields_of_a_kind_are_completed_after_a_dot() -> None:
+    def list_values(incomplete: str) -> list[str]:
+        context = click.Context(reconciler)
+        return [item.value for item in lookup.complete(context, click.Argument(["what"]), incomplete)]
+
+    assert list_values("IPPolicyR") == ["IPPolicyRule"]
+    assert list_values("IPPolicyRule.") == [f"IPPolicyRule.{field.name}" for field in kinds.get("IPPolicyRule").fields]
+    assert list_values("IPPolicyRule.ci") == ["IPPolicyRule.cidr"]
+    assert list_values("Nothing.ci") == []
 
 
 def test_the_current_folder_is_completed_in_a_project_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

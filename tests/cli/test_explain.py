@@ -256,6 +256,9 @@ def live(text: str) -> list[str]:
 def test_an_undeclared_address_is_refused_with_a_suggestion(shell: Shell) -> None:
     result = shell("explain", "TLSEdge/payment")
     assert (result.code, "did you mean TLSEdge/payments?" in result.err) == (64, True)
+    shell.write("manifests/tls.yaml", "kind: TCPEdge\nname: paymen\nspec: {}\n")
+    for what, near in (("TLSEdge/paymen", "TLSEdge/payments"), ("TCPEdge/payments", "TCPEdge/paymen")):
+        assert f"did you mean {near}?" in shell("explain", what).err.replace(f"{near}.", near)
 
 
 BESIDE = [field.name for field in fields_of(ManifestDocument) if field.name != "name"]

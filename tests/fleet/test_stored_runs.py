@@ -17,7 +17,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.cli.commands.fleet import plan as plan_command
-from reconciler.cli.fleets import session
+from reconciler.cli.fleets import commands, session
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.fleets.progress import report_progress
 from reconciler.cli.terminal import output
@@ -191,6 +191,23 @@ def test_a_resume_ends_the_pause_although_no_run_is_open(fleet: Fleet, quiet: bo
     ended = fleet.row("resume", RUN.id, *(["-q"] if quiet else []))
     nothing = Output(0, f"Nothing to continue: run {RUN.id} has ended.\n", "The pause of fleet shops ended.\n")
     assert (ended, fleet.is_paused) == (Output(0, "", "") if quiet else nothing, False)
+
+
+@pytest.mark.parametrize(("words", "approved"), [((), ("canary",)), (("--approve-wave", "all"), ("canary", "all"))])
+def test_a_resume_adds_the_waves_that_it_approves(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], approved: tuple[str, ...]
+) -> None:
+    waves = load_fleet(fleet.root).waves
+    fleet.put(replace(RUN, verb=RunVerb.APPLY, waves=waves, approved_waves=("canary",)), [task(1, TaskState.WAITING)])
+    resumed: list[tuple[str, ...]] = []
+
+    async def go_on(_session: object, _records: object, run: Run, *, wait: bool) -> int:
+        resumed.append(run.approved_waves)
+        return int(wait)
+
+    monkeypatch.setattr(commands, "go_on", go_on)
+    assert [fleet.row("resume", *words).code, fleet.row("resume", *words, "--no-wait").code] == [1, 0]
+    assert [{*waves} for waves in resumed] == [{*approved}] * 2
 
 
 def test_a_pause_names_who_paused_the_fleet_until_when_and_why(fleet: Fleet) -> None:
