@@ -82,6 +82,7 @@ class Scene:
         return self.moment
 
     async def sleep(self, seconds: float) -> None:
+        assert len(self.lines) < 200, "the run does not end"
         self.lines.append(f"sleeps {seconds:g} s")
         self.moment += seconds
         await asyncio.sleep(0)
@@ -201,6 +202,7 @@ class _Pool(LocalPool):
     lines: list[str]
 
     async def run(self, tasks: AsyncIterator[Task]) -> Any:
+        assert self.lines.count("the pool runs") < 9, "the run does not end"
         self.lines.append("the pool runs")
         async for end in super().run(tasks):
             yield TaskEnd(end.task, end.error)

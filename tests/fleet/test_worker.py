@@ -1135,6 +1135,7 @@ async def test_an_attempt_waits_for_a_locked_stack_for_ninety_seconds(
     async def run_once(attempt: worker._Attempt) -> TaskRecord | None:
         nonlocal tries
         tries += 1
+        assert tries < 100
         if moment - 100.0 >= stops_at:
             attempt.stop.set()
         raise LOCKED
