@@ -177,6 +177,7 @@ KNOWN = Member(
         "three": "abc",
         "empty": "",
         "number": 7,
+        "address": "IPPolicy/own",
         "nested": {"list": ["inner", {"x": "deep"}]},
     },
 )
@@ -192,6 +193,7 @@ TEXTS = (
     "0a1b2c3d-0a1b-0a1b-0a1b-0a1b2c3d4e5f deadbeef0 abcdefab 1.2.3:4 x1 1x",
     "${{ var.n1 }} is 1… of 2",
     "ab shop-1x",
+    "IPPolicy/own is wrong",
     "12 of shop-1: TLSEdge/e10 and one.example.com/TLSEdge/b",
     "a\x1b[31mshop-1",
 )

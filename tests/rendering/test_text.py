@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 
@@ -353,3 +354,20 @@ def test_calls_are_in_columns_where_they_fit() -> None:
         page = text.render_text(Plan("prod", calls=calls), width=width).partition("\n\n")[0].splitlines()
         lines += [f"{number} in {width}:", *(page[1:] if number == 1 else [*page[1:3], "…", *page[-2:]])]
     compare("calls.txt", "".join(f"{line}\n" for line in lines))
+
+
+def test_excerpts_begin_where_lines_differ() -> None:
+    lines = []
+    for same, after, room in product((0, 9, 15, 16, 17, 18, 30, 100), (0, 9, 60), (28, 29, 40)):
+        both = [DiffLine(sign, f"{'p' * same}{word}{'s' * after}") for sign, word in (("-", "old"), ("+", "new"))]
+        found = " | ".join(excerpts([*both, DiffLine(" ", "c" * (same + after))], room))
+        lines += [f"{same} {after} in {room}: {found}"]
+    for number in (26, 27, 28, 29, 30):
+        twins = [
+            DiffLine("-", "x" * number),
+            DiffLine("-", "x" * 40),
+            DiffLine("+", "x" * 50),
+            DiffLine("+", "x" * number),
+        ]
+        lines += [f"{number}: {' | '.join(excerpts(twins, 28))}"]
+    compare("excerpts.txt", re.sub(r"([a-z])\1{9,}", lambda run: f"{run[1]}×{len(run[0])}", "\n".join((*lines, ""))))
