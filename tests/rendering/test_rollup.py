@@ -254,3 +254,8 @@ def test_shapes_and_runs_in_numbers() -> None:
             yield f"{list(phrases.describe_run(seen))}"
 
     compare("rollup-shapes.txt", "".join(f"{line}\n" for line in list_lines()))
+
+
+def test_a_run_of_hundreds_of_members_that_ended_has_no_next_command() -> None:
+    seen = roll_up([replace(task(place), counts={}) for place in range(1, 301)], APPLY)
+    assert (list(phrases.next_commands(seen)), seen.exit_code(), seen.ended_members) == ([], exit_codes.DONE, 300)
