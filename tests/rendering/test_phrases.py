@@ -305,3 +305,9 @@ def test_the_subjects_of_an_approval() -> None:
         yield phrases.name_subjects(replace(everything, environments=("dev", "prod")), 3, "«{}»".format)
 
     table("approvals", list_lines())
+
+
+def test_pending_changes_are_last_in_drift() -> None:
+    seen = [update(is_pending=is_pending, id=str(place)) for place, is_pending in enumerate((True, False, True, False))]
+    assert [row.id for row in phrases.sort_pending_last(seen, Flavour.DRIFT)] == ["1", "3", "0", "2"]
+    assert phrases.sort_pending_last(seen, Flavour.PLAN) == seen

@@ -363,11 +363,11 @@ def test_excerpts_begin_where_lines_differ() -> None:
         found = " | ".join(excerpts([*both, DiffLine(" ", "c" * (same + after))], room))
         lines += [f"{same} {after} in {room}: {found}"]
     for number in (26, 27, 28, 29, 30):
-        twins = [
+        equal_lines = [
             DiffLine("-", "x" * number),
             DiffLine("-", "x" * 40),
             DiffLine("+", "x" * 50),
             DiffLine("+", "x" * number),
         ]
-        lines += [f"{number}: {' | '.join(excerpts(twins, 28))}"]
+        lines += [f"{number}: {' | '.join(excerpts(equal_lines, 28))}"]
     compare("excerpts.txt", re.sub(r"([a-z])\1{9,}", lambda run: f"{run[1]}×{len(run[0])}", "\n".join((*lines, ""))))
