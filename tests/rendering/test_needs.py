@@ -182,3 +182,13 @@ def test_errors_are_one_need(number: int, text: str) -> None:
     (need,) = list_needs(build_outline(Plan("prod", problems=wrong)), str)
     assert need == Need(f"{text} to be corrected, listed below.", is_severe=True, is_required=True)
     assert list_needs(build_outline(Plan("prod")), str) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(1, "will be a new way in"), (2, "will be new ways in"), (4, "and 1 more will be")]
+)
+def test_several_new_ways_in_are_one_need(number: int, words: str) -> None:
+    access = tuple(AccessChange(f"https://{n}", Verdict.EXPOSES, "a", "b", "", True, (), "") for n in range(number))
+    (need,) = list_needs(build_outline(Plan("prod", access=access)), str)
+    assert words in need.text
+    assert need.more == (("https://3",) if number == 4 else ())
