@@ -419,3 +419,10 @@ def test_each_part_uses_the_room_that_it_has() -> None:
             yield f"groups, room for {room}: {len(text)}, {collapsed} collapsed, {len(omitted)} omitted"
 
     compare("rooms.txt", "".join(f"{line}\n" for line in list_lines()))
+
+
+def test_the_room_of_a_sentence_about_omissions_is_reserved() -> None:
+    plan = Plan("prod", changes=list_places(2, Action.UPDATE))
+    whole = render_changes(plan)
+    assert render_changes(plan, limit=len(whole) + 71) == whole
+    assert render_changes(plan, limit=len(whole) + 70).endswith("\n1 change without fields.\n")

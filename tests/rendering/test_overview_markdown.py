@@ -197,3 +197,4 @@ def test_facts_that_no_plan_has_are_left_out() -> None:
         page = render_overview([Plan("s", environment=name, **some) for name in ("a", "b")])  # type: ignore[arg-type]
         assert [name for name, text in names.items() if text in page] == list(some)
         assert "Compared with" not in page
+        assert "(`a`" not in page  # a fact of all is labelled with none

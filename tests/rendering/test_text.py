@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
-from reconciler.model.plan import Call, Forecast, Plan, Verb
+from reconciler.model.plan import Approval, ApprovalItem, Call, Forecast, Plan, Verb
 from reconciler.model.problem import Problem, Severity
 from reconciler.rendering import terminal_text
 from reconciler.rendering.html import plan_page
@@ -371,3 +371,16 @@ def test_excerpts_begin_where_lines_differ() -> None:
         ]
         lines += [f"{number}: {' | '.join(excerpts(equal_lines, 28))}"]
     compare("excerpts.txt", re.sub(r"([a-z])\1{9,}", lambda run: f"{run[1]}×{len(run[0])}", "\n".join((*lines, ""))))
+
+
+def test_accepted_values_show_what_they_open_and_the_approvals() -> None:
+    item = ApprovalItem("TLSEdge/pay", "e_1", "d")
+    approvals = (
+        Approval("widens_access", "TLSEdge", 1, "widens access", items=(item, replace(item, subject="BotUser/x"))),
+        Approval("widens_access", "*", 1, "widens access", items=(replace(item, subject="https://a"),)),
+        Approval("delete", "BotUser", 1, "deletes", granted=True),
+    )
+    compare(
+        "acceptance.txt", text.render_acceptance(Plan("prod", access=list_access(2), approvals=approvals), width=70)
+    )
+    assert text.render_acceptance(Plan("prod"), color=True) == ""
