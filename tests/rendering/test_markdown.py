@@ -17,7 +17,16 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, Risk
 from reconciler.model.plan import Approval, ApprovalItem, Base, Call, Plan, Verb
 from reconciler.model.problem import Problem, Severity
-from reconciler.rendering.plan.markdown import LIMIT, Cover, Page, marker, render_changes, render_markdown
+from reconciler.rendering.plan.markdown import (
+    LIMIT,
+    Cover,
+    Page,
+    marker,
+    name_stack,
+    read_markers,
+    render_changes,
+    render_markdown,
+)
 from reconciler.rendering.plan.outline import build_outline
 from reconciler.rendering.plan.phrases import Flavour, Selected
 from reconciler.rendering.text_tools import count
@@ -426,3 +435,12 @@ def test_the_room_of_a_sentence_about_omissions_is_reserved() -> None:
     whole = render_changes(plan)
     assert render_changes(plan, limit=len(whole) + 71) == whole
     assert render_changes(plan, limit=len(whole) + 70).endswith("\n1 change without fields.\n")
+
+
+@pytest.mark.parametrize(("number", "found"), [(0, 0), (1, 1), (49, 49), (50, 50), (51, 50), (52, 50)])
+def test_the_first_fifty_stacks_of_a_comment_are_read(number: int, found: int) -> None:
+    markers = [marker(f"stack-{place}", "https://a") for place in range(number)]
+    read = read_markers("\n".join((*markers, *markers[:1], "text", marker("later", ""))))
+    assert read == markers[:found]
+    assert [name_stack(line) for line in read] == [f"stack-{place}" for place in range(found)]
+    assert name_stack("no marker") == ""

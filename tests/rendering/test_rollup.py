@@ -164,6 +164,7 @@ def test_members_that_take_part_in_no_project_are_not_left_out() -> None:
 def test_one_wave_is_shown_if_it_needs_approval() -> None:
     for waves, is_shown in (((Wave("a"),), False), ((Wave("a", approve=True),), True)):
         assert phrases.has_waves(roll_up([task(1)], APPLY, waves)) is is_shown
+    assert phrases.has_waves(roll_up([task(1), task(2, wave=1)], APPLY, (Wave("a"), Wave("b"))))
 
 
 # --- what differs between members
