@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
+from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, FieldChange, Reason
 from reconciler.model.codes import CODES
@@ -412,3 +413,16 @@ def test_a_log_of_code_scanning_is_as_reviewed() -> None:
     found = list_findings(WHOLE)
     compare("findings.sarif", render_sarif(found, version="1.2", fallback="a b.yaml"))
     compare("findings.gitlab", ci_annotations.render_gitlab(found, fallback="a.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("number", "rest"),
+    [(1, ""), (2, "; also https://1"), (3, "; also 2 more entry points"), (4, "; also 3 more entry points")],
+)
+def test_the_other_entry_points_of_a_finding_are_named_or_counted(number: int, rest: str) -> None:
+    access = tuple(AccessChange(f"https://{n}", Verdict.WIDENS, "a", "b", "", True, (), "") for n in range(number))
+    (found,) = list_findings(Plan("prod", access=access))
+    assert found.message == f"lets in requests that were refused; a → b{rest}"
+    (drifted,) = list_findings(Plan("prod", access=access), flavour=Flavour.DRIFT)
+    counted = {1: "", 2: "; also 1 more entry point", 3: "; also 2 more entry points", 4: "; also 3 more entry points"}
+    assert drifted.message == f"Access was widened on the platform: https://0 from a → b{counted[number]}"

@@ -263,6 +263,7 @@ def test_a_check_that_has_not_ended_is_unknown() -> None:
 def test_json_fits_its_schema(name: str) -> None:
     written = json.loads(report_json.render_json(RUNS[name]))
     schema = json.loads((ROOT / "schemas/fleet-run.json").read_text(encoding="utf-8"))
+    assert schema == report_json.report_schema()
     jsonschema.Draft202012Validator(schema).validate(written)
     plans = jsonschema.Draft202012Validator(json.loads((ROOT / "schemas/plan.json").read_text(encoding="utf-8")))
     for plan in written["plans"].values():
