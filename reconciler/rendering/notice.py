@@ -73,7 +73,8 @@ def _lines(rows: Outline, run: str) -> Iterator[str]:
         yield _cut(f"- {row.address}: {_describe(row)}{where}")
     yield from _count_more(drift, "more resource")
     yield from _list_health(rows)
-    yield _cut(f"Account: {rows.account}" if rows.account else "")
+    if rows.account:
+        yield _cut(f"Account: {rows.account}")
     if run:
         yield f"Run: {run}"
 

@@ -18,6 +18,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason, Risk
 from reconciler.model.plan import Approval, ApprovalItem, Plan
 from reconciler.model.value import Secret
+from reconciler.rendering import inventory
 from reconciler.rendering.html import access_list
 from reconciler.rendering.html.plan_page import render_page
 from reconciler.rendering.plan.approval_entries import render_entries
@@ -360,3 +361,24 @@ def test_a_text_of_the_list_has_at_most_a_thousand_cells(length: int) -> None:
     texts = access_list.build_list([entry], [], build_outline(Plan("prod")), Flavour.PLAN).data["texts"]
     assert [len(text) for text in texts] == [min(length, 1000)]
     assert texts[0].endswith("…") is (length > 1000)
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("https://a.example", "public"),
+        ("https://a.example (internal)", "internal"),
+        ("tls://a.example:443 (kubernetes)", "kubernetes"),
+        ("what TunnelCredential/rome may open", "credential"),
+        ("the API", "account"),
+    ],
+)
+def test_an_entry_point_that_only_a_change_names_is_in_its_group(name: str, group: str) -> None:
+    changed = replace(WIDENED, entry_point=name)
+    data = access_list.build_list([], [changed], build_outline(Plan("prod")), Flavour.PLAN).data
+    (row,) = data["rows"]
+    assert data["groups"][row[1]] == inventory.GROUPS[group]
+    assert (data["texts"][row[2]], row[3]) == (
+        changed.after,
+        int(changed.public and group not in ("account", "credential")),
+    )

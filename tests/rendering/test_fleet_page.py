@@ -233,3 +233,12 @@ def test_no_two_elements_of_a_page_have_one_id() -> None:
     )
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids)) > 20
+
+
+def test_a_page_lists_several_waves_and_one_that_needs_approval() -> None:
+    wave = next(wave for wave in APPLYING.waves if not wave.approve)
+    lists = {"several": (wave, wave), "one": (wave,), "none": (), "approved": (replace(wave, approve=True),)}
+    found = [
+        name for name, waves in lists.items() if "h-waves" in fleet_page.render_page(replace(APPLYING, waves=waves))
+    ]
+    assert found == ["several", "approved"]

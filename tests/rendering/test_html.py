@@ -26,6 +26,7 @@ from reconciler.operations.run_context import read_run_context
 from reconciler.rendering.html import diagram, plan_page
 from reconciler.rendering.plan.outline import build_outline
 from reconciler.rendering.plan.phrases import Flavour
+from reconciler.rendering.run_context import Link, RunContext
 from reconciler.rendering.text_tools import count
 from tests.harness.golden import compare_golden
 from tests.harness.tiers import examples
@@ -423,6 +424,11 @@ def test_a_page_without_any_plan_has_no_time_of_creation() -> None:
     page = plan_page.render_overview([], unplanned=["dev"])
     assert read_verdict(page) == "Not planned"
     assert "Created" not in page
+
+
+def test_the_address_of_a_run_is_empty_if_it_is_not_known() -> None:
+    contexts = (RunContext(), RunContext(run=Link("Plan")), RunContext(run=Link("Plan", "https://ci.example.com/7")))
+    assert [context.run_address for context in contexts] == ["", "", "https://ci.example.com/7"]
 
 
 def test_a_page_of_several_plans_names_the_request_that_one_of_them_has() -> None:

@@ -211,3 +211,9 @@ def test_twenty_rows_of_each_sort_are_listed(number: int) -> None:
 )
 def test_a_subject_has_drift_and_health_apart(plan: Plan, subject: str) -> None:
     assert build_notice(plan).subject == subject
+
+
+def test_a_notice_names_the_account_and_the_run_that_are_known() -> None:
+    endings = {("", ""): [], ("a", ""): ["Account: a"], ("", "r"): ["Run: r"], ("a", "r"): ["Account: a", "Run: r"]}
+    for (account, run), lines in endings.items():
+        assert build_notice(replace(DRIFT, account=account), run).lines[1:] == tuple(lines)
