@@ -15,6 +15,7 @@ from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, 
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Approval, ApprovalItem, Base, Call, Forecast, Plan, Verb
 from reconciler.model.problem import Problem
+from reconciler.rendering.plan.markdown import render_markdown
 from reconciler.rendering.plan.overview_markdown import render_overview
 from tests.harness.tiers import examples
 from tests.rendering import hostile
@@ -198,3 +199,22 @@ def test_facts_that_no_plan_has_are_left_out() -> None:
         assert [name for name, text in names.items() if text in page] == list(some)
         assert "Compared with" not in page
         assert "(`a`" not in page  # a fact of all is labelled with none
+
+
+@pytest.mark.parametrize("number", [1, 7, 8, 9, 10])
+def test_eight_entry_points_of_a_line_are_named(number: int) -> None:
+    access = tuple(
+        AccessChange(f"https://h{n}", Verdict.WIDENS, "a", "b", "", True, (), "", cause=None) for n in range(number)
+    )
+    page = render_overview([Plan("s", environment=name, access=access) for name in ("a", "b")])
+    names = ", ".join(f"`https://h{n}`" for n in range(min(number, 8)))
+    rest = f" and {number - 8} more" if number > 8 else ""
+    assert f"- ⚠️ **lets in requests that were refused**: {names}{rest}\n" in page
+
+
+@pytest.mark.parametrize("number", [1, 3, 4])
+def test_an_approval_of_many_entry_points_names_none_of_them(number: int) -> None:
+    items = tuple(ApprovalItem(f"https://h{n}", "", "d") for n in range(number))
+    page = render_markdown(Plan("s", approvals=(Approval("widens_access", "*", number, "widens access", items=items),)))
+    names = ", ".join(f"`https://h{n}`" for n in range(number)) if number < 4 else f"{number} entry points under Access"
+    assert f"- ✋ **required**: {names}: `widens access`\n" in page

@@ -384,3 +384,13 @@ def test_accepted_values_show_what_they_open_and_the_approvals() -> None:
         "acceptance.txt", text.render_acceptance(Plan("prod", access=list_access(2), approvals=approvals), width=70)
     )
     assert text.render_acceptance(Plan("prod"), color=True) == ""
+
+
+@pytest.mark.parametrize(("others", "pending"), [(0, 1), (0, 2), (1, 1), (2, 2), (1, 0)])
+def test_pending_changes_have_one_title_after_what_was_added(others: int, pending: int) -> None:
+    change = Change(PAYMENTS, Action.UPDATE, Reason.FIELDS)
+    added = Change(PAYMENTS, Action.DELETE, Reason.ADDED, parent=PAYMENTS)
+    changes = (*(replace(change, is_pending=True),) * pending, *(change,) * others)
+    page = text.render_text(Plan("prod", changes=changes, additions=(added,)), flavour=Flavour.DRIFT)
+    titles = re.findall("^(?:Added on|Unapplied Git|  ~ )", page, re.MULTILINE)
+    assert titles == [*["  ~ "] * others, "Added on", *["Unapplied Git"] * (pending > 0), *["  ~ "] * pending]
