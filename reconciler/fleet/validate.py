@@ -158,7 +158,7 @@ def _find_shared_stacks(fleet: Fleet, settings: Mapping[str, Config | Rejected],
 def _check_values(project: FleetProject, settings: _Settings, members: Sequence[Member]) -> Iterator[Problem]:
     """Reports values of the wrong type, and variables without a value: each once, with its members."""
     found: dict[tuple[str, str, str, str], list[Member]] = {}
-    typed = {name: setting.type for name, setting in settings.items() if setting.type is not None}
+    types = {name: setting.type for name, setting in settings.items()}
     unset = [name for name, setting in settings.items() if setting.value is None]
     for member in members:
         for name in unset:
@@ -167,7 +167,7 @@ def _check_values(project: FleetProject, settings: _Settings, members: Sequence[
                 text = f"the variable {name} of the project {project.name} has no value"
                 found.setdefault((name, text, remedy, NO_VALUE), []).append(member)
         for name, value in member.variables.items():
-            if (kind := typed.get(name)) is None:
+            if (kind := types.get(name)) is None:
                 continue
             _, mismatch = variables.convert(value, kind)
             if mismatch is not None:

@@ -97,6 +97,8 @@ class Scene:
         self.moment += self.pace
         event = self.left[key].pop(0) if self.left[key] else TaskState.SUCCEEDED
         self.lines.append(f"starts {key}")
+        for _ in range(4 * (self.at_once > 1)):
+            await asyncio.sleep(0)
         if event == "lose":
             raise OperationError("no worker has its key")
         if event == "forget":

@@ -420,3 +420,13 @@ def test_a_lock_is_acquired_again_if_its_file_was_removed_and_its_file_remains_w
         assert is_locked
     assert sorted(path.name for path in cache.iterdir()) == ["a", "a.lock"]
     assert flags == [fcntl.LOCK_EX, fcntl.LOCK_EX, fcntl.LOCK_EX | fcntl.LOCK_NB]
+
+
+def test_old_checkouts_are_searched_only_after_a_new_one(
+    cache: Path, git: FakeGit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[Path] = []
+    monkeypatch.setattr(checkouts_module, "_remove_old", searched.append)
+    for number, commit in ((1, NEW), (1, NEW), (2, "1" * 40), (2, NEW)):
+        fetch_checkout(URL, commit, cache)
+        assert searched == [cache] * number

@@ -610,6 +610,7 @@ SCENES = [
     Scene("a project after two that fail, and one after it", {"acme": 0}, {"acme/web": [FAILED], "acme/api": [STALE]},
           {**LAST, "more": ("last",)}, waves=MANY),
     Scene("two tasks at a time", {"acme": 0, "globex": 0}, {"globex/api": [FAILED]}, LAST, at_once=2, waves=MANY),
+    Scene("three tasks at a time", {"acme": 0, "globex": 0}, after=LAST, at_once=3),
     Scene("a project that waits is delayed with the one before", {"acme": 0}, {"acme/base": ["lose", "die"]}, LAST),
     Scene("a resumed run", {"acme": 0, "globex": 0}, after=LAST, before={
         "acme/base": {"state": FAILED, "attempts": 1}, "globex/base": {"state": DONE, "attempts": 1},
@@ -734,3 +735,15 @@ async def test_a_time_that_has_passed_is_not_waited_for() -> None:
     for seconds in (-5.0, 0.0, 0.25, 2.0):
         await execution.sleep(seconds)
     assert [call.args for call in clock.sleep.await_args_list] == [(0.0,), (0.0,), (0.25,), (2.0,)]
+
+
+def test_a_run_that_waits_names_no_slow_members() -> None:
+    seen: list[FleetProgress] = []
+    run = Run("r", "shops", RunVerb.PLAN, ".", "fleet.yaml", "", 0.0)
+    execution = coordinator._Execution(
+        Mock(), run, Mock(), Mock(), Mock(clock=Mock(now=lambda: 1.0)), seen.append, asyncio.Event(), [], None, True, 1,
+        Board([]), slow=(("acme", 60.0),),
+    )  # fmt: skip
+    for waiting in ("paused", ""):
+        execution._report(waiting)
+    assert [(progress.waiting, progress.slow) for progress in seen] == [("paused", ()), ("", (("acme", 60.0),))]
