@@ -243,6 +243,7 @@ def test_the_regional_domain_is_the_requested_one_below_the_ingress() -> None:
     assert find_regional_domain([*domains[:2], domains[0]], "connect.example.com", "eu") is None
     assert find_regional_domain(["EU-1.connect.example.com"], "connect.example.com", "1") == "EU-1.connect.example.com"
     assert find_regional_domain(domains[:1], "connect.example.com", "connect") is None
+    assert find_regional_domain(["e u.connect.example.com"], "connect.example.com", None) is None
 
 
 @pytest.mark.parametrize(

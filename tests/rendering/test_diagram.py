@@ -49,6 +49,12 @@ OVER = [  # arrows above and below a column with one box
     change(MIDDLE, Ref(policy("left4"))),
     *(change(Address("IPPolicyRule", f"right{place}"), Ref(MIDDLE), Ref(policy(f"left{place}"))) for place in range(9)),
 ]
+BELOW = [  # an arrow through the lower half of the only box of a column
+    *(change(policy(f"left{place}")) for place in range(3)),
+    change(MIDDLE, Ref(policy("left0"))),
+    change(policy("right0"), Ref(MIDDLE), Ref(policy("left2"))),
+    change(policy("right1"), Ref(MIDDLE), Ref(policy("left1"))),
+]
 PLANS: dict[str, list[Change]] = {
     "nothing": [],
     "islands": [*chain("a", 2), *chain("b", 2), *chain("c", 2), *chain("d", 2), *chain("e", 5)],
@@ -58,6 +64,7 @@ PLANS: dict[str, list[Change]] = {
     "folded-24": star("s", 24, end=True),
     "chain": [*chain("x", 5), change(EDGE, Ref(policy("x0")), Ref(policy("x1")), Ref(policy("x4")))],
     "over": OVER,
+    "below": BELOW,
     "cycle": [*CYCLE, change(EDGE, Ref(policy("egg")))],
     "values": [
         change(EDGE, "rd_1", "rd_2", Ref(EDGE), old=Ref(policy("former"))),

@@ -20,6 +20,7 @@ from reconciler.rendering.fleet.waits import Wait, WaitKind
 from reconciler.rendering.html import fleet_page
 from tests.rendering.busy_fleets import APPLYING, DRIFTED, EMPTY, PLANNED, RUNS, SHARED, build
 from tests.rendering.html_outline import outline
+from tests.rendering.plans import CONTEXT
 from tests.rendering.test_text import compare
 
 
@@ -242,3 +243,16 @@ def test_a_page_lists_several_waves_and_one_that_needs_approval() -> None:
         name for name, waves in lists.items() if "h-waves" in fleet_page.render_page(replace(APPLYING, waves=waves))
     ]
     assert found == ["several", "approved"]
+
+
+def test_a_page_links_to_the_review_and_the_run() -> None:
+    page = fleet_page.render_page(PLANNED, context=CONTEXT)
+    assert CONTEXT.review is not None
+    assert all(f'href="{link.url}"' in page for link in (CONTEXT.review, CONTEXT.run) if link is not None)
+
+
+@pytest.mark.parametrize(("number", "listed", "more"), [(0, 0, 0), (4, 4, 0), (5, 5, 0), (6, 5, 1), (13, 5, 8)])
+def test_a_row_lists_five_shapes(number: int, listed: int, more: int) -> None:
+    row = replace(OPENING, shapes=tuple(f"{place:012x}" for place in range(number)))
+    found = fleet_page._describe_entry_point(PLANNED, row)
+    assert (len(found["shapes"]), found["more"]) == (listed, more)
