@@ -129,7 +129,7 @@ def test_a_file_of_the_machine_is_a_regular_file(here: Path, make: Callable[[Pat
     make(here / "file")
     with pytest.raises((OSError, Unreadable), match=r"not a regular file|No such device"):
         named_files.read_bytes(Path("file"), 100)
-    with pytest.raises(KeyNotFound, match=r"cannot be read: .*(not a regular|No such)"):
+    with pytest.raises(KeyNotFound, match=r"not a regular file|cannot be read: No such device"):
         keys._read(Path("file"))
 
 
