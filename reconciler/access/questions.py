@@ -5,7 +5,6 @@ answer(account, Question(Door("https", 443), "shop.example.com", "/admin", visit
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import product
@@ -130,18 +129,16 @@ def make_request(account: Account, program: Program, visitor: Visitor) -> Reques
     return Request(visitor.source, visitor.method, known, _sign_in(conditions, visitor.person), tokens, signatures)
 
 
-def _choose_tokens(conditions: list[Condition]) -> Mapping[str, TokenKey]:
-    """By scheme the token that most conditions admit: all of them if there is one."""
-    asked: dict[str, list[Token]] = defaultdict(list)
-    for condition in conditions:
-        if isinstance(condition, Token):
-            asked[condition.scheme].append(condition)
+def _choose_tokens(conditions: Iterable[Condition]) -> Mapping[str, TokenKey | None]:
+    """For each scheme the token that the most conditions admit; None if no condition admits a token."""
+    tests = [condition for condition in conditions if isinstance(condition, Token)]
     return {
         scheme: max(
             sorted(token for token in tokens if token is not None),
-            key=lambda token: sum(condition.admits(token) for condition in asked[scheme]),
+            key=lambda token: sum(test.admits(token) for test in tests),
+            default=None,
         )
-        for scheme, tokens in list_tokens(part for parts in asked.values() for part in parts).items()
+        for scheme, tokens in list_tokens(tests).items()
     }
 
 

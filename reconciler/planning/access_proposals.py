@@ -14,7 +14,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.access.account import PARTS, Account, identify_authority
-from reconciler.access.conditions import ANY_METHOD, OPTIONS, PREFLIGHT, Certificate, Claim, Login, Token
+from reconciler.access.conditions import (
+    ANY_METHOD,
+    OPTIONS,
+    PREFLIGHT,
+    Certificate,
+    Claim,
+    Login,
+    Method,
+    Token,
+)
 from reconciler.access.destinations import read_destination
 from reconciler.access.entering import NOT_DECLARED, EntryPoint
 from reconciler.access.networks import EVERYWHERE, MAPPED, Networks
@@ -135,7 +144,8 @@ class _Entry(Struct, frozen=True):
         """Those who get through, each with those who do not for lack of something; and what is unknown."""
         outcomes: dict[Caller, Outcomes] = {}
         let_in: list[Caller] = []
-        for method in (ANY_METHOD, OPTIONS, PREFLIGHT):  # another one only if no one gets through with it
+        is_tested = any(isinstance(condition, Method) for condition in conditions_of(self.program))
+        for method in (ANY_METHOD, OPTIONS, PREFLIGHT) if is_tested else (ANY_METHOD,):
             let_in = let_in or self._find_let_in(method, outcomes)
         is_part = self.region.door.binding == "account"
         if is_part and not any(found.refused for found in outcomes.values()):
@@ -189,7 +199,7 @@ class _Entry(Struct, frozen=True):
         return Outcomes(found.entry, passing, refused, unknown, found.depends_on)
 
     def _list_callers(self, method: str) -> Iterator[Caller]:
-        """Callers with this method and each combination of what the gates ask for."""
+        """A caller for each combination of the credentials that the gates test, with this method."""
         conditions = list(conditions_of(self.program))
         digests = {digest for part in conditions if isinstance(part, Certificate) for digest in part.authorities}
         names = sorted(self.authorities[digest] for digest in digests if digest in self.authorities)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from reconciler import kinds
 from reconciler.access.account import Account
+from reconciler.access.compare import analyze
+from reconciler.access.conditions import METHODS
 from reconciler.model.access_test import AccessTest, Caller, Expected
 from reconciler.model.problem import Position, Severity
 from reconciler.planning import planner
 from reconciler.planning.access import declare_account
+from reconciler.planning.access_proposals import propose_tests
 from reconciler.planning.access_tests import run_tests
 from reconciler.planning.planner import PlanOptions
+from tests.access.single_edits import AT_CONNECTION, AT_HANDSHAKE, AT_REQUEST
 from tests.harness.builders import KINDS, build_account, declare, manifest, ref
 
 AT = Position("tests/access.yaml", 1, 3)
@@ -89,6 +94,7 @@ def plan_from(before: list[Any], after: list[Any]) -> tuple[Account, Account]:
         (ONE_ISSUER_FOR_BOTH, expect("allow", caller={"has_token": True}), "passed"),
         (ONE_ISSUER_FOR_BOTH, expect("deny"), "passed"),
         (NO_ISSUER_FOR_BOTH, expect("deny", caller={"has_token": True}), "passed"),
+        (endpoint("shop", action("basic-auth", credentials=[])), expect("deny", caller={"has_token": True}), "passed"),
     ],
 )
 def test_a_test_passes_if_all_of_its_addresses_have_the_expected_outcome(
@@ -99,6 +105,33 @@ def test_a_test_passes_if_all_of_its_addresses_have_the_expected_outcome(
     assert result.status == status
     (declared,) = run_tests([test], alone(state)).results
     assert declared.status == status
+
+
+def empty_parts(value: Any) -> Iterator[Any]:
+    """The value with each list, map or text in it emptied, one at a time."""
+    if isinstance(value, dict | list | str):
+        yield type(value)()
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        for emptied in empty_parts(part):
+            copy = value.copy()
+            copy[key] = emptied
+            yield copy
+
+
+@pytest.mark.parametrize("phase", ["on_tcp_connect", "on_http_request"])
+def test_an_action_with_an_empty_setting_is_decided_for_every_request(phase: str) -> None:
+    gates = {**AT_CONNECTION, **AT_HANDSHAKE} if phase == "on_tcp_connect" else AT_REQUEST
+    values = [value for gate in gates.values() for value in gate.values if value is not None]
+    callers = [{"has_token": has_token, "method": method} for has_token in (False, True) for method in METHODS]
+    tests = [expect("unknown", caller=caller) for caller in callers]
+    for value in values:
+        for config in empty_parts(value["config"]):
+            rule = {"actions": [{"type": value["type"], "config": config}]}
+            policy = {phase: [rule], "on_http_request": [*([rule] if phase == "on_http_request" else []), ANSWER]}
+            shop = declare("CloudEndpoint/shop", {"url": "https://shop.example.com", "traffic_policy": policy})
+            account = alone(shop)
+            assert {result.status for result in run_tests(tests, account).results} <= {"passed", "failed", "skipped"}
+            assert all(found.targets for found in propose_tests(account, analyze(account)))
 
 
 def test_a_failure_reports_access_before_and_after_and_the_deciding_resources() -> None:
