@@ -1,4 +1,4 @@
-"""Whole runs in memory: the store, the clock and the worker of a run do as a scene says, and what happened is text."""
+"""Whole runs of a fleet in memory: a scene scripts the store, the clock and the worker, and lists events as text."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from reconciler.store.errors import Locked, LockLost, StoreError
 Key = tuple[str, str]
 Act = Callable[["Scene"], object]
 Event = TaskState | str | Act
-"""What a worker does with a task: it ends it in a state, `die` or `die twice` after it claimed it, `lose` or `forget`
-(without an error) it before; or something happens to the run, and the task succeeds."""
+"""The result of a task: a state; `die` or `die twice`: the worker dies after it claimed the task; `lose` or `forget`:
+the worker fails before that, with or without an error; a function: called with the scene before the task succeeds."""
 
-STORE = 1_000_000.0  # what the clock of the store is ahead of that of this process
+STORE = 1_000_000.0  # seconds by which the clock of the store is ahead of the clock of this process
 
 
 @dataclass
 class Scene:
-    """A run and what becomes of it.
+    """A run and its events.
 
     members   by name: their tiers, which are waves
     after     by project: the projects before it

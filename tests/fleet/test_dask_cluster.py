@@ -238,7 +238,7 @@ class StubClient(Opened):
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> type[Opened]:
+def clients(monkeypatch: pytest.MonkeyPatch) -> type[Opened]:
     for notes in (Opened.made, Opened.fails, Opened.seen):
         notes.clear()
     monkeypatch.setattr(distributed, "LocalCluster", StubCluster)
@@ -260,7 +260,7 @@ LOCAL = {
 
 @pytest.mark.parametrize("given", [{}, {"threads": 3, "memory_limit": "2GiB", "environ": {"A": "b"}}])
 async def test_a_local_cluster_has_these_settings_and_leaves_the_environment_as_it_was(
-    opened: type[Opened], monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+    clients: type[Opened], monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(Security, "temporary", lambda: "certificates")
     for name in ("TO_CHANGE", "TO_REMOVE"):
@@ -273,7 +273,7 @@ async def test_a_local_cluster_has_these_settings_and_leaves_the_environment_as_
         assert vars(pool).keys() == {"_client", "_where", "_run", "_patience"}
         assert isinstance(pool._client, StubClient)
         assert (pool._where, pool._run, pool._patience) == ("the scheduler of this command", stub_tasks.work, 300.0)
-        (_, _, options), (_, (cluster,), of_client) = opened.made
+        (_, _, options), (_, (cluster,), of_client) = clients.made
         folder = Path(options.pop("local_directory"))
         assert folder.is_dir()
     assert options == {
@@ -292,7 +292,7 @@ async def test_a_local_cluster_has_these_settings_and_leaves_the_environment_as_
     }
     assert isinstance(cluster, StubCluster)
     assert of_client == {"asynchronous": True, "set_as_default": False}
-    assert opened.seen == ["StubCluster opened", "StubClient opened", "StubClient closed", "StubCluster closed"]
+    assert clients.seen == ["StubCluster opened", "StubClient opened", "StubClient closed", "StubCluster closed"]
     assert not folder.exists()
     assert dict(os.environ) == before
     assert {name: dask.config.get(name, "unset") for name in LOCAL} == settings_before
@@ -300,7 +300,7 @@ async def test_a_local_cluster_has_these_settings_and_leaves_the_environment_as_
 
 @pytest.mark.parametrize(("reconnect", "first"), [(60.0, 15.0), (15.0, 15.0), (3.0, 3.0)])
 async def test_a_client_of_a_cluster_waits_for_its_scheduler(
-    opened: type[Opened], monkeypatch: pytest.MonkeyPatch, reconnect: float, first: float
+    clients: type[Opened], monkeypatch: pytest.MonkeyPatch, reconnect: float, first: float
 ) -> None:
     waits, levels, address = list[float](), list[int](), "tcp://127.0.0.1:1"
     timeout = asyncio.timeout
@@ -318,11 +318,11 @@ async def test_a_client_of_a_cluster_waits_for_its_scheduler(
     options = {} if reconnect == RECONNECT else {"reconnect": reconnect, "patience": 7.0}
     async with open_cluster_pool(stub_tasks.work, address, **options) as pool:
         assert (pool._where, pool._run, pool._patience) == (address, stub_tasks.work, 7.0 if options else 300.0)
-    ((_, words, of_client),) = opened.made
+    ((_, words, of_client),) = clients.made
     assert words == (address,)
     assert of_client.pop("security").require_encryption is False
     assert of_client == {"asynchronous": True, "set_as_default": False, "timeout": reconnect}
-    assert (waits, levels, opened.seen) == ([first], [logging.CRITICAL], ["StubClient closed"])
+    assert (waits, levels, clients.seen) == ([first], [logging.CRITICAL], ["StubClient closed"])
 
 
 UNREACHABLE = "cannot connect to the scheduler tcp://[::1]:1"
@@ -340,17 +340,17 @@ CERTIFICATE = "tcp://[::1]:1: the certificate or key cannot be used: "
     ],
 )
 async def test_a_failure_to_connect_is_one_of_the_cluster(
-    opened: type[Opened], where: str, error: Exception, text: str
+    clients: type[Opened], where: str, error: Exception, text: str
 ) -> None:
-    opened.fails[where] = error
+    clients.fails[where] = error
     with pytest.raises(UnusableCluster) as caught:
         async with open_cluster_pool(stub_tasks.work, "tcp://[::1]:1"):
             pass
     assert str(caught.value).partition("\n")[0] == text
     assert bool(caught.value.remedy) is (where == "connect")
     assert caught.value.__cause__ is error
-    assert opened.seen == (["StubClient closed"] if where == "connect" else [])
-    opened.fails[where] = LookupError("of the program")
+    assert clients.seen == (["StubClient closed"] if where == "connect" else [])
+    clients.fails[where] = LookupError("of the program")
     with pytest.raises(LookupError):
         async with open_cluster_pool(stub_tasks.work, "tcp://[::1]:1"):
             pass

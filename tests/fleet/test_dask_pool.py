@@ -330,7 +330,7 @@ async def test_tasks_are_submitted_up_to_twice_the_threads_and_a_thousand_that_a
 
 
 class Watched:
-    """A batch whose cluster is watched: each pause goes on with the next step, and the last one closes the client."""
+    """A batch with a watched cluster: each pause runs the next step, and the last step closes the client."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, patience: float = 10.0) -> None:
         self.moment, self.pauses, self.cancelled = 100.0, list[float](), list[list[str]]()

@@ -80,7 +80,7 @@ async def test_a_caller_that_leaves_cancels_what_runs(monkeypatch: pytest.Monkey
     assert (work.taken, sorted(work.cancelled)) == (["a", "b"], ["a", "b"])
 
 
-async def test_a_caller_that_has_seen_enough_ends_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_caller_that_stops_early_cancels_the_feeder_of_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     work = Work(monkeypatch)
     ends = LocalPool(CONTEXT, at_once=2).run(work.tasks())
     work.go.set()

@@ -171,7 +171,7 @@ def test_an_apply_interrupted_anywhere_is_completed_by_a_resume(
 
 
 class NewRuns:
-    """A store that notes what is created, and changes as it is told."""
+    """A store in memory that lists the calls to it, and whose answers a test sets."""
 
     def __init__(self, plans: tuple[TaskRecord, ...] = (), resets: int = 1) -> None:
         self.plans, self.resets, self.created, self.calls = plans, resets, list[Any](), list[Any]()

@@ -904,7 +904,7 @@ ENDS: dict[str, tuple[Outcome, ...]] = {
 
 
 def test_an_apply_is_recorded_with_its_state_its_changes_and_its_reason() -> None:
-    """`applies.txt`: each status, by the first worker and by one that goes on for a worker that died."""
+    """`applies.txt`: each status of an apply, for a first worker and for one that continues after a worker died."""
     lines = []
     for status in sorted(Status):
         for name, outcomes in ENDS.items():
@@ -922,7 +922,7 @@ def test_an_apply_is_recorded_with_its_state_its_changes_and_its_reason() -> Non
 
 
 class Reviews:
-    """The records of a run of plans, and of what an apply began."""
+    """Records in memory of the plans of a run, and of the changes that an apply began."""
 
     def __init__(self, reviewed: TaskRecord | None, shapes: Mapping[str, Shape], begins: bool = True) -> None:
         self.reviewed, self.known, self.begins, self.begun = reviewed, shapes, begins, list[TaskRecord]()
@@ -1212,7 +1212,7 @@ async def test_a_project_is_opened_with_its_own_variables_and_a_stack_of_its_own
 
 
 class Reading:
-    """A workspace that notes what is read with how many requests at a time, and answers with the plan."""
+    """A workspace that records how many requests it may send at once, and returns a given plan."""
 
     def __init__(self, plan: Plan, calls: list[Any]) -> None:
         self.found, self.calls = plan, calls

@@ -18,13 +18,13 @@ from reconciler.model.fleet import Task
 from reconciler.operations.errors import UnusableSetting
 from tests.fleet.stub_tasks import make_task
 
-Seen = list[tuple[Task, WorkerContext, str]]
+Runs = list[tuple[Task, WorkerContext, str]]
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
+def runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     """What the tasks of a new process run with."""
-    found: Seen = []
+    found: Runs = []
 
     async def run_task(task: Task, context: WorkerContext) -> None:
         found.append((task, context, threading.current_thread().name))
@@ -47,7 +47,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
 
 
 def test_the_tasks_of_all_threads_run_in_one_loop_with_one_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: Seen
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: Runs
 ) -> None:
     task, store = make_task(tmp_path, "acme"), str(tmp_path / "fleet.db")
     for name in ("RECONCILER_STORE", "RECONCILER_CACHE"):
@@ -59,7 +59,7 @@ def test_the_tasks_of_all_threads_run_in_one_loop_with_one_store(
             run_task_here(task)
         assert str(caught.value).partition("\n")[0] == "RECONCILER_STORE is not set on this worker"
         assert caught.value.remedy == "set it to the store of the fleet"
-    assert seen == []
+    assert runs == []
     monkeypatch.setenv("RECONCILER_STORE", store)
     monkeypatch.setenv("RECONCILER_CACHE", str(tmp_path / "cache"))
     with ThreadPoolExecutor(4) as threads:
@@ -67,11 +67,11 @@ def test_the_tasks_of_all_threads_run_in_one_loop_with_one_store(
     monkeypatch.setenv("RECONCILER_STORE", "another")
     with pytest.raises(LookupError, match="of the task"):
         run_task_here(replace(task, member="bad"))
-    assert [found for found, _, _ in seen] == [task] * 8 + [replace(task, member="bad")]
-    assert {name for _, _, name in seen} == {"fleet"}
-    assert len({id(context.records) for _, context, _ in seen}) == 1
-    assert len({id(context.files) for _, context, _ in seen}) == 1
-    first = seen[0][1]
+    assert [found for found, _, _ in runs] == [task] * 8 + [replace(task, member="bad")]
+    assert {name for _, _, name in runs} == {"fleet"}
+    assert len({id(context.records) for _, context, _ in runs}) == 1
+    assert len({id(context.files) for _, context, _ in runs}) == 1
+    first = runs[0][1]
     assert (first.store, first.cache) == (store, tmp_path / "cache")
     assert [thread.daemon for thread in threading.enumerate() if thread.name == "fleet"].count(False) == 0
 
@@ -88,11 +88,11 @@ def test_files_are_cached_for_each_commit_or_run_of_the_last_four(tmp_path: Path
 
 
 def test_the_files_of_a_task_are_those_of_its_commit_or_else_of_its_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: Seen
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: Runs
 ) -> None:
     monkeypatch.setenv("RECONCILER_STORE", str(tmp_path / "fleet.db"))
     task = make_task(tmp_path, "acme")
     for run, commit in (("r1", "c1"), ("r2", "c1"), ("r1", ""), ("r2", ""), ("r1", "c2")):
         run_task_here(replace(task, run=run, commit=commit))
-    files = [id(context.files) for _, context, _ in seen]
+    files = [id(context.files) for _, context, _ in runs]
     assert [files.index(one) for one in files] == [0, 0, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""Every form of value against every type of the model: what is decoded, what is refused and why."""
+"""Each form of a value is decoded as each type of the model, or is refused with the reason."""
 
 from __future__ import annotations
 

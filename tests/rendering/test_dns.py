@@ -307,18 +307,20 @@ def test_a_file_that_is_no_json_is_not_recognized(content: str) -> None:
     assert not rendering.wrote_file(content, "a.example", "json")
 
 
-def find(owner: str, state: State, reason: str = "", advice: str = "", actor: Actor = Actor.NOBODY) -> DNSFinding:
+def make_finding(
+    owner: str, state: State, reason: str = "", advice: str = "", actor: Actor = Actor.NOBODY
+) -> DNSFinding:
     need = Need(owner, "CNAME", ("a.example", "b.example"), (f"ReservedDomain/{owner}", "TLSEdge/é"))
     return DNSFinding(need, Health(state, reason, advice, actor, retries_at=1.5 if reason else None))
 
 
 def test_findings_of_every_sort_are_written_as_reviewed() -> None:
     findings = [
-        find("good.example", State.HEALTHY, "it is set", "nothing"),
-        find("bad.example", State.DEGRADED, "it is not set", "set it", Actor.ZONE_OWNER),
-        find("slow.example", State.PROGRESSING, "the certificate waits", "wait", Actor.PLATFORM),
-        find("lost.example", State.UNKNOWN, "no server answers\x1b[2J"),
-        find("bad.example", State.DEGRADED, "it is wrong"),
+        make_finding("good.example", State.HEALTHY, "it is set", "nothing"),
+        make_finding("bad.example", State.DEGRADED, "it is not set", "set it", Actor.ZONE_OWNER),
+        make_finding("slow.example", State.PROGRESSING, "the certificate waits", "wait", Actor.PLATFORM),
+        make_finding("lost.example", State.UNKNOWN, "no server answers\x1b[2J"),
+        make_finding("bad.example", State.DEGRADED, "it is wrong"),
     ]
     unread = {"ReservedDomain": "403 ##[x]", "AgentIngress": "timeout"}
     cases = [

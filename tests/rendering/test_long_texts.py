@@ -233,7 +233,7 @@ def test_long_texts_of_a_run_are_cut(form: str, verb: RunVerb) -> None:
 
 
 def test_the_title_of_a_notice_has_its_room() -> None:
-    """Of a pull request or an issue: what is open, what is degraded, and which access test fails."""
+    """The lines about open entry points, degraded objects and failed access tests, for a pull request or an issue."""
     titles = []
     for number in (60, 61, 62, 150, 151, 152, 167, 168, 169, 170, 180):
         entry = replace(

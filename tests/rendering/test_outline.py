@@ -138,7 +138,7 @@ def test_a_change_has_its_users_and_the_risks_of_its_entry_points() -> None:
 
 
 def test_the_rows_of_a_plan_are_complete() -> None:
-    """What is optional, with and without a value."""
+    """A row with and without each optional value."""
 
     def list_lines() -> Iterator[str]:
         place = Position("a.yaml", 3, 5)

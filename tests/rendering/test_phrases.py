@@ -1,4 +1,4 @@
-"""Sentences of plans for each combination of what they depend on, as tables."""
+"""The sentences of a plan as tables: a row for each combination of the values that a sentence depends on."""
 
 from __future__ import annotations
 

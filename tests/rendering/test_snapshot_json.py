@@ -1,4 +1,4 @@
-"""A snapshot with a value in each field is written and read; what is not its form is refused."""
+"""A snapshot with a value in each field is written and read; a file of another form is refused."""
 
 from __future__ import annotations
 
